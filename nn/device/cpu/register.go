@@ -30,8 +30,10 @@ func openDriver(_ string, o device.Options) (device.Device, error) {
 			why = err.Error()
 		case simd.LacksAMX() == nil:
 			why = "AMX is left out by RNA_CPU"
+		case simd.FastBFloat16():
+			why = "AVX512_BF16 is left out by RNA_CPU"
 		case simd.HasBFloat16():
-			why = "AVX512_BF16 is left out by RNA_CPU, or slow on this processor"
+			why = "AVX512_BF16 is slow on this processor"
 		}
 		o.Warn("precision bfloat16: " + why + ": float32 is faster, and takes more memory")
 	}

@@ -20,7 +20,9 @@ type neonTile struct {
 	kind
 
 	args, b, offs, taps neon.GP
-	acc                 [][]neon.Vec // by row: registers of columns, twice for pairs
+
+	ahead, aheadStep, aheadLines, none neon.GP
+	acc                                [][]neon.Vec // by row: registers of columns, twice for pairs
 }
 
 // width is the number of registers of sums of a row.
@@ -39,6 +41,11 @@ func (t *neonTile) generate() {
 	t.args = t.Arg("a")
 	t.b, t.offs, t.taps = t.Load(t.args, argB), t.Load(t.args, argOffs), t.Load(t.args, argTaps)
 	t.begin()
+	t.ahead, t.aheadStep = t.Load(t.args, argAhead), t.Load(t.args, argAheadStep)
+	t.aheadLines, t.none = t.Load(t.args, argAheadLines), t.Int(0)
+	t.IfNot(t.ahead, "ahead")
+	t.Set(t.ahead, t.args) // a line at hand
+	t.Label("ahead")
 	step := t.Load(t.args, argStepA)
 	if t.kind == sums {
 		t.alongPixels(step)
@@ -123,6 +130,10 @@ func (t *neonTile) loops(enter func(), four, rest func()) {
 	t.Label("loop")
 	four()
 	t.AddI(t.b, t.b, unroll*t.columns()*neon.Bytes)
+	t.FetchFar(t.ahead)
+	t.Add(t.ahead, t.ahead, t.aheadStep)
+	t.SubsI(t.aheadLines, t.aheadLines, 1)
+	t.Choose("GT", t.aheadStep, t.aheadStep, t.none)
 	t.SubsI(depth, depth, steps)
 	t.Branch("GE", "loop")
 	t.Label("rest")

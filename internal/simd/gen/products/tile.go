@@ -8,20 +8,24 @@ import (
 
 // Offsets of the fields of kern.Args.
 const (
-	argA     = 8 * iota // *float32
-	argB                // *float32
-	argC                // *float32
-	argInit             // *float32
-	argMask             // *int32
-	argOffs             // *int
-	argTaps             // int
-	argDepth            // int
-	argStepA            // int
-	argJumpA            // int
-	argStepC            // int
-	argJumpC            // int
-	argFrom             // *float32
-	argReLU             // int
+	argA          = 8 * iota // *float32
+	argB                     // *float32
+	argC                     // *float32
+	argInit                  // *float32
+	argMask                  // *int32
+	argOffs                  // *int
+	argTaps                  // int
+	argDepth                 // int
+	argStepA                 // int
+	argJumpA                 // int
+	argStepC                 // int
+	argJumpC                 // int
+	argFrom                  // *float32
+	argReLU                  // int
+	argAhead                 // *byte
+	argAheadStep             // int
+	argAheadLines            // int
+	argNone                  // int
 )
 
 // half is the row from which rows are counted from a second base.
@@ -49,6 +53,16 @@ type tile struct {
 func (t tile) acc(m, j int) reg.VecPhysical { return t.regs[m*t.vectors+j] }
 func (t tile) b(j int) reg.VecPhysical      { return t.regs[t.rows*t.vectors+j] }
 
+// fetches is the number of cache lines of Ahead that a turn of the loop fetches: one for 384 multiply-adds or more.
+func (t tile) fetches() int { return fetches(t.isa) }
+
+func fetches(s isa) int {
+	if s.masks {
+		return unroll
+	}
+	return 1
+}
+
 // columns is the number of vectors of C of the tile. Pairs keep two partial sums of each column.
 func (t tile) columns() int {
 	if t.kind == pairs {
@@ -72,6 +86,9 @@ func (t tile) generate(name string) {
 	step3 := GP64()
 	LEAQ(Mem{Base: step, Index: step, Scale: 2}, step3)
 	b, offs, taps := field(args, argB), field(args, argOffs), field(args, argTaps)
+	ahead, aheadStep := field(args, argAhead), field(args, argAheadStep)
+	TESTQ(ahead, ahead)
+	CMOVQEQ(args, ahead) // a line at hand
 
 	var read func(m, u int) Mem
 	var enter, advance func()
@@ -111,12 +128,18 @@ func (t tile) generate(name string) {
 	JL(LabelRef("rest"))
 	Label("loop")
 	for u := range unroll {
+		if u < t.fetches() {
+			PREFETCHT1(Mem{Base: ahead})
+			ADDQ(aheadStep, ahead)
+		}
 		multiply(u)
 	}
 	ADDQ(U32(unroll*t.vectors*t.bytes), b)
 	for range unroll {
 		advance()
 	}
+	SUBQ(Imm(uint64(t.fetches())), Mem{Base: args, Disp: argAheadLines})
+	CMOVQLE(Mem{Base: args, Disp: argNone}, aheadStep)
 	SUBQ(Imm(unroll), depth)
 	JGE(LabelRef("loop"))
 	Label("rest")

@@ -223,10 +223,10 @@ func sums(s isa) {
 	for _, g := range columnSums[reg.VecVirtual, [2]reg.VecVirtual]() {
 		body := func(k *columns, row reg.VecVirtual) { g.body(k, row) }
 		switch {
-		case s.Masks: // four vectors are a row of 64 channels, so that memory is read in its order
-			s.columns(g.name, g.sums, g.matrices, g.row, 4, body)
 		case g.several: // in memory's order, which the processor prefetches
 			s.rowwise(g.name, g.sums, g.matrices, g.row, body)
+		case s.Masks: // four vectors are a row of 64 channels, so that memory is read in its order
+			s.columns(g.name, g.sums, g.matrices, g.row, 4, body)
 		default:
 			s.columns(g.name, g.sums, g.matrices, g.row, 2, body)
 		}

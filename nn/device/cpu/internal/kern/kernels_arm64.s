@@ -16,20 +16,28 @@ TEXT ·neonProducts1x1(SB), NOSPLIT, $384-8
 	FMOVQ 0(R4), F0
 	FMOVQ 16(R4), F1
 	PRFM 0(R5), PLDL1KEEP
-	MOVD 64(R0), R7
-	MOVD $0, R8
+	MOVD 112(R0), R7
+	MOVD 120(R0), R8
+	MOVD 128(R0), R9
+	MOVD $0, R10
+	CBNZ R7, ahead
+	MOVD R0, R7
+
+ahead:
+	MOVD 64(R0), R11
+	MOVD $0, R12
 
 tap:
-	MOVD 0(R0), R9
-	MOVD 0(R2), R10
-	ADD R10, R9, R8
+	MOVD 0(R0), R13
+	MOVD 0(R2), R14
+	ADD R14, R13, R12
 	ADD $8, R2, R2
-	MOVD 56(R0), R11
-	SUBS $4, R11, R11
+	MOVD 56(R0), R15
+	SUBS $4, R15, R15
 	BLT rest
 
 loop:
-	FMOVQ.P 16(R8), F2
+	FMOVQ.P 16(R12), F2
 	WORD $0x3cc00023 // ldur q3, [x1, #0]
 	WORD $0x3cc10024 // ldur q4, [x1, #16]
 	WORD $0x4f821060 // fmla v0.4s, v3.4s, v2.s[0]
@@ -49,135 +57,139 @@ loop:
 	WORD $0x4fa21920 // fmla v0.4s, v9.4s, v2.s[3]
 	WORD $0x4fa21941 // fmla v1.4s, v10.4s, v2.s[3]
 	ADD $128, R1, R1
-	SUBS $4, R11, R11
+	PRFM (R7), PLDL2KEEP
+	ADD R8, R7, R7
+	SUBS $1, R9, R9
+	CSEL GT, R8, R10, R8
+	SUBS $4, R15, R15
 	BGE loop
 
 rest:
-	ADDS $4, R11, R11
+	ADDS $4, R15, R15
 	BEQ next
 
 single:
-	FMOVS.P 4(R8), F11
+	FMOVS.P 4(R12), F11
 	WORD $0x3cc0002c // ldur q12, [x1, #0]
 	WORD $0x3cc1002d // ldur q13, [x1, #16]
 	WORD $0x4f8b1180 // fmla v0.4s, v12.4s, v11.s[0]
 	WORD $0x4f8b11a1 // fmla v1.4s, v13.4s, v11.s[0]
 	PRFM 512(R1), PLDL1KEEP
 	ADD $32, R1, R1
-	SUBS $1, R11, R11
+	SUBS $1, R15, R15
 	BNE single
 
 next:
 	SUBS $1, R3, R3
 	BNE tap
-	MOVD 32(R0), R12
-	MOVD 104(R0), R13
-	MOVD 96(R0), R14
-	MOVD 16(R0), R15
-	MOVD 80(R0), R19
-	MOVWU 28(R12), R20
-	CBZ R20, some
-	CBZ R14, clip
-	FMOVQ 0(R14), F14
+	MOVD 32(R0), R19
+	MOVD 104(R0), R20
+	MOVD 96(R0), R21
+	MOVD 16(R0), R22
+	MOVD 80(R0), R23
+	MOVWU 28(R19), R24
+	CBZ R24, some
+	CBZ R21, clip
+	FMOVQ 0(R21), F14
 	WORD $0x4e2ed400 // fadd v0.4s, v0.4s, v14.4s
-	FMOVQ 16(R14), F15
+	FMOVQ 16(R21), F15
 	WORD $0x4e2fd421 // fadd v1.4s, v1.4s, v15.4s
 
 clip:
-	CBZ R13, set
+	CBZ R20, set
 	WORD $0x4ea0e810 // fcmlt v16.4s, v0.4s, #0.0
 	WORD $0x4e701c00 // bic v0.16b, v0.16b, v16.16b
 	WORD $0x4ea0e831 // fcmlt v17.4s, v1.4s, #0.0
 	WORD $0x4e711c21 // bic v1.16b, v1.16b, v17.16b
 
 set:
-	FSTPQ (F0, F1), 0(R15)
+	FSTPQ (F0, F1), 0(R22)
 	RET
 
 some:
-	MOVD $memory-384(SP), R21
-	FSTPQ (F0, F1), 0(R21)
-	FMOVQ 0(R12), F18
-	FMOVQ 16(R12), F19
+	MOVD $memory-384(SP), R25
+	FSTPQ (F0, F1), 0(R25)
+	FMOVQ 0(R19), F18
+	FMOVQ 16(R19), F19
 	VADD V19.S4, V18.S4, V18.S4
 	WORD $0x6f00e414 // movi v20.2d, #0
 	WORD $0x4eb1ba55 // addv s21, v18.4s
 	VSUB V21.S4, V20.S4, V22.S4
-	FMOVS F22, R22
-	MOVD $1, R23
+	FMOVS F22, R4
+	MOVD $1, R5
 
 row:
-	MOVD R22, R24
-	MOVD R21, R25
-	MOVD R14, R4
-	MOVD R15, R5
+	MOVD R4, R6
+	MOVD R25, R11
+	MOVD R21, R13
+	MOVD R22, R14
 
 four:
-	SUBS $4, R24, R24
+	SUBS $4, R6, R6
 	BLT two
-	FMOVQ 0(R25), F23
-	CBZ R14, fourClip
-	FMOVQ 0(R4), F24
+	FMOVQ 0(R11), F23
+	CBZ R21, fourClip
+	FMOVQ 0(R13), F24
 	WORD $0x4e38d6f7 // fadd v23.4s, v23.4s, v24.4s
 
 fourClip:
-	CBZ R13, fourSet
+	CBZ R20, fourSet
 	WORD $0x4ea0eaf9 // fcmlt v25.4s, v23.4s, #0.0
 	WORD $0x4e791ef7 // bic v23.16b, v23.16b, v25.16b
 
 fourSet:
-	FMOVQ F23, 0(R5)
-	ADD $16, R25, R25
-	ADD $16, R4, R4
-	ADD $16, R5, R5
+	FMOVQ F23, 0(R14)
+	ADD $16, R11, R11
+	ADD $16, R13, R13
+	ADD $16, R14, R14
 	B four
 
 two:
-	TBZ $1, R24, one
-	FMOVD 0(R25), F26
-	CBZ R14, twoClip
-	FMOVD 0(R4), F27
+	TBZ $1, R6, one
+	FMOVD 0(R11), F26
+	CBZ R21, twoClip
+	FMOVD 0(R13), F27
 	WORD $0x4e3bd75a // fadd v26.4s, v26.4s, v27.4s
 
 twoClip:
-	CBZ R13, twoSet
+	CBZ R20, twoSet
 	WORD $0x4ea0eb5c // fcmlt v28.4s, v26.4s, #0.0
 	WORD $0x4e7c1f5a // bic v26.16b, v26.16b, v28.16b
 
 twoSet:
-	FMOVD F26, 0(R5)
-	ADD $8, R25, R25
-	ADD $8, R4, R4
-	ADD $8, R5, R5
+	FMOVD F26, 0(R14)
+	ADD $8, R11, R11
+	ADD $8, R13, R13
+	ADD $8, R14, R14
 
 one:
-	TBZ $0, R24, done
-	FMOVS 0(R25), F29
-	CBZ R14, oneClip
-	FMOVS 0(R4), F30
+	TBZ $0, R6, done
+	FMOVS 0(R11), F29
+	CBZ R21, oneClip
+	FMOVS 0(R13), F30
 	WORD $0x4e3ed7bd // fadd v29.4s, v29.4s, v30.4s
 
 oneClip:
-	CBZ R13, oneSet
+	CBZ R20, oneSet
 	WORD $0x4ea0ebbf // fcmlt v31.4s, v29.4s, #0.0
 	WORD $0x4e7f1fbd // bic v29.16b, v29.16b, v31.16b
 
 oneSet:
-	FMOVS F29, 0(R5)
-	ADD $4, R25, R25
-	ADD $4, R4, R4
-	ADD $4, R5, R5
+	FMOVS F29, 0(R14)
+	ADD $4, R11, R11
+	ADD $4, R13, R13
+	ADD $4, R14, R14
 
 done:
-	ADD $32, R21, R21
-	ADD R19, R14, R14
-	MOVD 96(R0), R6
-	CBNZ R6, more
-	MOVD $0, R14
+	ADD $32, R25, R25
+	ADD R23, R21, R21
+	MOVD 96(R0), R1
+	CBNZ R1, more
+	MOVD $0, R21
 
 more:
-	ADD R19, R15, R15
-	SUBS $1, R23, R23
+	ADD R23, R22, R22
+	SUBS $1, R5, R5
 	BNE row
 	RET
 
@@ -197,23 +209,31 @@ TEXT ·neonProducts2x1(SB), NOSPLIT, $384-8
 	PRFM 0(R5), PLDL1KEEP
 	VORR V0.B16, V0.B16, V2.B16
 	VORR V1.B16, V1.B16, V3.B16
-	MOVD 64(R0), R7
-	MOVD $0, R8
-	MOVD $0, R9
+	MOVD 112(R0), R7
+	MOVD 120(R0), R8
+	MOVD 128(R0), R9
+	MOVD $0, R10
+	CBNZ R7, ahead
+	MOVD R0, R7
+
+ahead:
+	MOVD 64(R0), R11
+	MOVD $0, R12
+	MOVD $0, R13
 
 tap:
-	MOVD 0(R0), R10
-	MOVD 0(R2), R11
-	ADD R11, R10, R8
-	ADD R7, R8, R9
+	MOVD 0(R0), R14
+	MOVD 0(R2), R15
+	ADD R15, R14, R12
+	ADD R11, R12, R13
 	ADD $8, R2, R2
-	MOVD 56(R0), R12
-	SUBS $4, R12, R12
+	MOVD 56(R0), R19
+	SUBS $4, R19, R19
 	BLT rest
 
 loop:
-	FMOVQ.P 16(R8), F4
-	FMOVQ.P 16(R9), F5
+	FMOVQ.P 16(R12), F4
+	FMOVQ.P 16(R13), F5
 	WORD $0x3cc00026 // ldur q6, [x1, #0]
 	WORD $0x3cc10027 // ldur q7, [x1, #16]
 	WORD $0x4f8410c0 // fmla v0.4s, v6.4s, v4.s[0]
@@ -241,16 +261,20 @@ loop:
 	WORD $0x4fa51982 // fmla v2.4s, v12.4s, v5.s[3]
 	WORD $0x4fa519a3 // fmla v3.4s, v13.4s, v5.s[3]
 	ADD $128, R1, R1
-	SUBS $4, R12, R12
+	PRFM (R7), PLDL2KEEP
+	ADD R8, R7, R7
+	SUBS $1, R9, R9
+	CSEL GT, R8, R10, R8
+	SUBS $4, R19, R19
 	BGE loop
 
 rest:
-	ADDS $4, R12, R12
+	ADDS $4, R19, R19
 	BEQ next
 
 single:
-	FMOVS.P 4(R8), F14
-	FMOVS.P 4(R9), F15
+	FMOVS.P 4(R12), F14
+	FMOVS.P 4(R13), F15
 	WORD $0x3cc00030 // ldur q16, [x1, #0]
 	WORD $0x3cc10031 // ldur q17, [x1, #16]
 	WORD $0x4f8e1200 // fmla v0.4s, v16.4s, v14.s[0]
@@ -259,32 +283,32 @@ single:
 	WORD $0x4f8f1223 // fmla v3.4s, v17.4s, v15.s[0]
 	PRFM 512(R1), PLDL1KEEP
 	ADD $32, R1, R1
-	SUBS $1, R12, R12
+	SUBS $1, R19, R19
 	BNE single
 
 next:
 	SUBS $1, R3, R3
 	BNE tap
-	MOVD 32(R0), R13
-	MOVD 104(R0), R14
-	MOVD 96(R0), R15
-	MOVD 16(R0), R19
-	MOVD 80(R0), R20
-	MOVWU 28(R13), R21
-	CBZ R21, some
-	CBZ R15, clip
-	FMOVQ 0(R15), F18
+	MOVD 32(R0), R20
+	MOVD 104(R0), R21
+	MOVD 96(R0), R22
+	MOVD 16(R0), R23
+	MOVD 80(R0), R24
+	MOVWU 28(R20), R25
+	CBZ R25, some
+	CBZ R22, clip
+	FMOVQ 0(R22), F18
 	WORD $0x4e32d400 // fadd v0.4s, v0.4s, v18.4s
-	FMOVQ 16(R15), F19
+	FMOVQ 16(R22), F19
 	WORD $0x4e33d421 // fadd v1.4s, v1.4s, v19.4s
-	ADD R20, R15, R15
-	FMOVQ 0(R15), F20
+	ADD R24, R22, R22
+	FMOVQ 0(R22), F20
 	WORD $0x4e34d442 // fadd v2.4s, v2.4s, v20.4s
-	FMOVQ 16(R15), F21
+	FMOVQ 16(R22), F21
 	WORD $0x4e35d463 // fadd v3.4s, v3.4s, v21.4s
 
 clip:
-	CBZ R14, set
+	CBZ R21, set
 	WORD $0x4ea0e816 // fcmlt v22.4s, v0.4s, #0.0
 	WORD $0x4e761c00 // bic v0.16b, v0.16b, v22.16b
 	WORD $0x4ea0e837 // fcmlt v23.4s, v1.4s, #0.0
@@ -295,96 +319,96 @@ clip:
 	WORD $0x4e791c63 // bic v3.16b, v3.16b, v25.16b
 
 set:
-	FSTPQ (F0, F1), 0(R19)
-	ADD R20, R19, R19
-	FSTPQ (F2, F3), 0(R19)
+	FSTPQ (F0, F1), 0(R23)
+	ADD R24, R23, R23
+	FSTPQ (F2, F3), 0(R23)
 	RET
 
 some:
-	MOVD $memory-384(SP), R22
-	FSTPQ (F0, F1), 0(R22)
-	FSTPQ (F2, F3), 32(R22)
-	FMOVQ 0(R13), F26
-	FMOVQ 16(R13), F27
+	MOVD $memory-384(SP), R4
+	FSTPQ (F0, F1), 0(R4)
+	FSTPQ (F2, F3), 32(R4)
+	FMOVQ 0(R20), F26
+	FMOVQ 16(R20), F27
 	VADD V27.S4, V26.S4, V26.S4
 	WORD $0x6f00e41c // movi v28.2d, #0
 	WORD $0x4eb1bb5d // addv s29, v26.4s
 	VSUB V29.S4, V28.S4, V30.S4
-	FMOVS F30, R23
-	MOVD $2, R24
+	FMOVS F30, R5
+	MOVD $2, R6
 
 row:
-	MOVD R23, R25
-	MOVD R22, R4
-	MOVD R15, R5
-	MOVD R19, R6
+	MOVD R5, R14
+	MOVD R4, R15
+	MOVD R22, R1
+	MOVD R23, R2
 
 four:
-	SUBS $4, R25, R25
+	SUBS $4, R14, R14
 	BLT two
-	FMOVQ 0(R4), F31
-	CBZ R15, fourClip
-	FMOVQ 0(R5), F6
+	FMOVQ 0(R15), F31
+	CBZ R22, fourClip
+	FMOVQ 0(R1), F6
 	WORD $0x4e26d7ff // fadd v31.4s, v31.4s, v6.4s
 
 fourClip:
-	CBZ R14, fourSet
+	CBZ R21, fourSet
 	WORD $0x4ea0ebe7 // fcmlt v7.4s, v31.4s, #0.0
 	WORD $0x4e671fff // bic v31.16b, v31.16b, v7.16b
 
 fourSet:
-	FMOVQ F31, 0(R6)
-	ADD $16, R4, R4
-	ADD $16, R5, R5
-	ADD $16, R6, R6
+	FMOVQ F31, 0(R2)
+	ADD $16, R15, R15
+	ADD $16, R1, R1
+	ADD $16, R2, R2
 	B four
 
 two:
-	TBZ $1, R25, one
-	FMOVD 0(R4), F8
-	CBZ R15, twoClip
-	FMOVD 0(R5), F9
+	TBZ $1, R14, one
+	FMOVD 0(R15), F8
+	CBZ R22, twoClip
+	FMOVD 0(R1), F9
 	WORD $0x4e29d508 // fadd v8.4s, v8.4s, v9.4s
 
 twoClip:
-	CBZ R14, twoSet
+	CBZ R21, twoSet
 	WORD $0x4ea0e90a // fcmlt v10.4s, v8.4s, #0.0
 	WORD $0x4e6a1d08 // bic v8.16b, v8.16b, v10.16b
 
 twoSet:
-	FMOVD F8, 0(R6)
-	ADD $8, R4, R4
-	ADD $8, R5, R5
-	ADD $8, R6, R6
+	FMOVD F8, 0(R2)
+	ADD $8, R15, R15
+	ADD $8, R1, R1
+	ADD $8, R2, R2
 
 one:
-	TBZ $0, R25, done
-	FMOVS 0(R4), F11
-	CBZ R15, oneClip
-	FMOVS 0(R5), F4
+	TBZ $0, R14, done
+	FMOVS 0(R15), F11
+	CBZ R22, oneClip
+	FMOVS 0(R1), F4
 	WORD $0x4e24d56b // fadd v11.4s, v11.4s, v4.4s
 
 oneClip:
-	CBZ R14, oneSet
+	CBZ R21, oneSet
 	WORD $0x4ea0e965 // fcmlt v5.4s, v11.4s, #0.0
 	WORD $0x4e651d6b // bic v11.16b, v11.16b, v5.16b
 
 oneSet:
-	FMOVS F11, 0(R6)
-	ADD $4, R4, R4
-	ADD $4, R5, R5
-	ADD $4, R6, R6
+	FMOVS F11, 0(R2)
+	ADD $4, R15, R15
+	ADD $4, R1, R1
+	ADD $4, R2, R2
 
 done:
-	ADD $32, R22, R22
-	ADD R20, R15, R15
-	MOVD 96(R0), R10
-	CBNZ R10, more
-	MOVD $0, R15
+	ADD $32, R4, R4
+	ADD R24, R22, R22
+	MOVD 96(R0), R3
+	CBNZ R3, more
+	MOVD $0, R22
 
 more:
-	ADD R20, R19, R19
-	SUBS $1, R24, R24
+	ADD R24, R23, R23
+	SUBS $1, R6, R6
 	BNE row
 	RET
 
@@ -408,26 +432,34 @@ TEXT ·neonProducts3x1(SB), NOSPLIT, $384-8
 	PRFM 0(R5), PLDL1KEEP
 	VORR V0.B16, V0.B16, V4.B16
 	VORR V1.B16, V1.B16, V5.B16
-	MOVD 64(R0), R7
-	MOVD $0, R8
-	MOVD $0, R9
+	MOVD 112(R0), R7
+	MOVD 120(R0), R8
+	MOVD 128(R0), R9
 	MOVD $0, R10
+	CBNZ R7, ahead
+	MOVD R0, R7
+
+ahead:
+	MOVD 64(R0), R11
+	MOVD $0, R12
+	MOVD $0, R13
+	MOVD $0, R14
 
 tap:
-	MOVD 0(R0), R11
-	MOVD 0(R2), R12
-	ADD R12, R11, R8
-	ADD R7, R8, R9
-	ADD R7, R9, R10
+	MOVD 0(R0), R15
+	MOVD 0(R2), R19
+	ADD R19, R15, R12
+	ADD R11, R12, R13
+	ADD R11, R13, R14
 	ADD $8, R2, R2
-	MOVD 56(R0), R13
-	SUBS $4, R13, R13
+	MOVD 56(R0), R20
+	SUBS $4, R20, R20
 	BLT rest
 
 loop:
-	FMOVQ.P 16(R8), F6
-	FMOVQ.P 16(R9), F7
-	FMOVQ.P 16(R10), F8
+	FMOVQ.P 16(R12), F6
+	FMOVQ.P 16(R13), F7
+	FMOVQ.P 16(R14), F8
 	WORD $0x3cc00029 // ldur q9, [x1, #0]
 	WORD $0x3cc1002a // ldur q10, [x1, #16]
 	WORD $0x4f861120 // fmla v0.4s, v9.4s, v6.s[0]
@@ -463,17 +495,21 @@ loop:
 	WORD $0x4fa819e4 // fmla v4.4s, v15.4s, v8.s[3]
 	WORD $0x4fa81a05 // fmla v5.4s, v16.4s, v8.s[3]
 	ADD $128, R1, R1
-	SUBS $4, R13, R13
+	PRFM (R7), PLDL2KEEP
+	ADD R8, R7, R7
+	SUBS $1, R9, R9
+	CSEL GT, R8, R10, R8
+	SUBS $4, R20, R20
 	BGE loop
 
 rest:
-	ADDS $4, R13, R13
+	ADDS $4, R20, R20
 	BEQ next
 
 single:
-	FMOVS.P 4(R8), F17
-	FMOVS.P 4(R9), F18
-	FMOVS.P 4(R10), F19
+	FMOVS.P 4(R12), F17
+	FMOVS.P 4(R13), F18
+	FMOVS.P 4(R14), F19
 	WORD $0x3cc00034 // ldur q20, [x1, #0]
 	WORD $0x3cc10035 // ldur q21, [x1, #16]
 	WORD $0x4f911280 // fmla v0.4s, v20.4s, v17.s[0]
@@ -484,37 +520,37 @@ single:
 	WORD $0x4f9312a5 // fmla v5.4s, v21.4s, v19.s[0]
 	PRFM 512(R1), PLDL1KEEP
 	ADD $32, R1, R1
-	SUBS $1, R13, R13
+	SUBS $1, R20, R20
 	BNE single
 
 next:
 	SUBS $1, R3, R3
 	BNE tap
-	MOVD 32(R0), R14
-	MOVD 104(R0), R15
-	MOVD 96(R0), R19
-	MOVD 16(R0), R20
-	MOVD 80(R0), R21
-	MOVWU 28(R14), R22
-	CBZ R22, some
-	CBZ R19, clip
-	FMOVQ 0(R19), F22
+	MOVD 32(R0), R21
+	MOVD 104(R0), R22
+	MOVD 96(R0), R23
+	MOVD 16(R0), R24
+	MOVD 80(R0), R25
+	MOVWU 28(R21), R4
+	CBZ R4, some
+	CBZ R23, clip
+	FMOVQ 0(R23), F22
 	WORD $0x4e36d400 // fadd v0.4s, v0.4s, v22.4s
-	FMOVQ 16(R19), F23
+	FMOVQ 16(R23), F23
 	WORD $0x4e37d421 // fadd v1.4s, v1.4s, v23.4s
-	ADD R21, R19, R19
-	FMOVQ 0(R19), F24
+	ADD R25, R23, R23
+	FMOVQ 0(R23), F24
 	WORD $0x4e38d442 // fadd v2.4s, v2.4s, v24.4s
-	FMOVQ 16(R19), F25
+	FMOVQ 16(R23), F25
 	WORD $0x4e39d463 // fadd v3.4s, v3.4s, v25.4s
-	ADD R21, R19, R19
-	FMOVQ 0(R19), F26
+	ADD R25, R23, R23
+	FMOVQ 0(R23), F26
 	WORD $0x4e3ad484 // fadd v4.4s, v4.4s, v26.4s
-	FMOVQ 16(R19), F27
+	FMOVQ 16(R23), F27
 	WORD $0x4e3bd4a5 // fadd v5.4s, v5.4s, v27.4s
 
 clip:
-	CBZ R15, set
+	CBZ R22, set
 	WORD $0x4ea0e81c // fcmlt v28.4s, v0.4s, #0.0
 	WORD $0x4e7c1c00 // bic v0.16b, v0.16b, v28.16b
 	WORD $0x4ea0e83d // fcmlt v29.4s, v1.4s, #0.0
@@ -529,99 +565,99 @@ clip:
 	WORD $0x4e6a1ca5 // bic v5.16b, v5.16b, v10.16b
 
 set:
-	FSTPQ (F0, F1), 0(R20)
-	ADD R21, R20, R20
-	FSTPQ (F2, F3), 0(R20)
-	ADD R21, R20, R20
-	FSTPQ (F4, F5), 0(R20)
+	FSTPQ (F0, F1), 0(R24)
+	ADD R25, R24, R24
+	FSTPQ (F2, F3), 0(R24)
+	ADD R25, R24, R24
+	FSTPQ (F4, F5), 0(R24)
 	RET
 
 some:
-	MOVD $memory-384(SP), R23
-	FSTPQ (F0, F1), 0(R23)
-	FSTPQ (F2, F3), 32(R23)
-	FSTPQ (F4, F5), 64(R23)
-	FMOVQ 0(R14), F11
-	FMOVQ 16(R14), F12
+	MOVD $memory-384(SP), R5
+	FSTPQ (F0, F1), 0(R5)
+	FSTPQ (F2, F3), 32(R5)
+	FSTPQ (F4, F5), 64(R5)
+	FMOVQ 0(R21), F11
+	FMOVQ 16(R21), F12
 	VADD V12.S4, V11.S4, V11.S4
 	WORD $0x6f00e40d // movi v13.2d, #0
 	WORD $0x4eb1b96e // addv s14, v11.4s
 	VSUB V14.S4, V13.S4, V6.S4
-	FMOVS F6, R24
-	MOVD $3, R25
+	FMOVS F6, R6
+	MOVD $3, R15
 
 row:
-	MOVD R24, R4
-	MOVD R23, R5
-	MOVD R19, R6
-	MOVD R20, R11
+	MOVD R6, R19
+	MOVD R5, R1
+	MOVD R23, R2
+	MOVD R24, R3
 
 four:
-	SUBS $4, R4, R4
+	SUBS $4, R19, R19
 	BLT two
-	FMOVQ 0(R5), F7
-	CBZ R19, fourClip
-	FMOVQ 0(R6), F8
+	FMOVQ 0(R1), F7
+	CBZ R23, fourClip
+	FMOVQ 0(R2), F8
 	WORD $0x4e28d4e7 // fadd v7.4s, v7.4s, v8.4s
 
 fourClip:
-	CBZ R15, fourSet
+	CBZ R22, fourSet
 	WORD $0x4ea0e8ef // fcmlt v15.4s, v7.4s, #0.0
 	WORD $0x4e6f1ce7 // bic v7.16b, v7.16b, v15.16b
 
 fourSet:
-	FMOVQ F7, 0(R11)
-	ADD $16, R5, R5
-	ADD $16, R6, R6
-	ADD $16, R11, R11
+	FMOVQ F7, 0(R3)
+	ADD $16, R1, R1
+	ADD $16, R2, R2
+	ADD $16, R3, R3
 	B four
 
 two:
-	TBZ $1, R4, one
-	FMOVD 0(R5), F16
-	CBZ R19, twoClip
-	FMOVD 0(R6), F17
+	TBZ $1, R19, one
+	FMOVD 0(R1), F16
+	CBZ R23, twoClip
+	FMOVD 0(R2), F17
 	WORD $0x4e31d610 // fadd v16.4s, v16.4s, v17.4s
 
 twoClip:
-	CBZ R15, twoSet
+	CBZ R22, twoSet
 	WORD $0x4ea0ea12 // fcmlt v18.4s, v16.4s, #0.0
 	WORD $0x4e721e10 // bic v16.16b, v16.16b, v18.16b
 
 twoSet:
-	FMOVD F16, 0(R11)
-	ADD $8, R5, R5
-	ADD $8, R6, R6
-	ADD $8, R11, R11
+	FMOVD F16, 0(R3)
+	ADD $8, R1, R1
+	ADD $8, R2, R2
+	ADD $8, R3, R3
 
 one:
-	TBZ $0, R4, done
-	FMOVS 0(R5), F19
-	CBZ R19, oneClip
-	FMOVS 0(R6), F20
+	TBZ $0, R19, done
+	FMOVS 0(R1), F19
+	CBZ R23, oneClip
+	FMOVS 0(R2), F20
 	WORD $0x4e34d673 // fadd v19.4s, v19.4s, v20.4s
 
 oneClip:
-	CBZ R15, oneSet
+	CBZ R22, oneSet
 	WORD $0x4ea0ea75 // fcmlt v21.4s, v19.4s, #0.0
 	WORD $0x4e751e73 // bic v19.16b, v19.16b, v21.16b
 
 oneSet:
-	FMOVS F19, 0(R11)
-	ADD $4, R5, R5
-	ADD $4, R6, R6
-	ADD $4, R11, R11
+	FMOVS F19, 0(R3)
+	ADD $4, R1, R1
+	ADD $4, R2, R2
+	ADD $4, R3, R3
 
 done:
-	ADD $32, R23, R23
-	ADD R21, R19, R19
-	MOVD 96(R0), R12
-	CBNZ R12, more
-	MOVD $0, R19
+	ADD $32, R5, R5
+	ADD R25, R23, R23
+	MOVD 96(R0), R7
+	CBNZ R7, more
+	MOVD $0, R23
 
 more:
-	ADD R21, R20, R20
-	SUBS $1, R25, R25
+	ADD R25, R24, R24
+	SUBS $1, R15, R15
 	BNE row
 	RET
 
@@ -649,29 +685,37 @@ TEXT ·neonProducts4x1(SB), NOSPLIT, $384-8
 	PRFM 0(R5), PLDL1KEEP
 	VORR V0.B16, V0.B16, V6.B16
 	VORR V1.B16, V1.B16, V7.B16
-	MOVD 64(R0), R7
-	MOVD $0, R8
-	MOVD $0, R9
+	MOVD 112(R0), R7
+	MOVD 120(R0), R8
+	MOVD 128(R0), R9
 	MOVD $0, R10
-	MOVD $0, R11
+	CBNZ R7, ahead
+	MOVD R0, R7
+
+ahead:
+	MOVD 64(R0), R11
+	MOVD $0, R12
+	MOVD $0, R13
+	MOVD $0, R14
+	MOVD $0, R15
 
 tap:
-	MOVD 0(R0), R12
-	MOVD 0(R2), R13
-	ADD R13, R12, R8
-	ADD R7, R8, R9
-	ADD R7, R9, R10
-	ADD R7, R10, R11
+	MOVD 0(R0), R19
+	MOVD 0(R2), R20
+	ADD R20, R19, R12
+	ADD R11, R12, R13
+	ADD R11, R13, R14
+	ADD R11, R14, R15
 	ADD $8, R2, R2
-	MOVD 56(R0), R14
-	SUBS $4, R14, R14
+	MOVD 56(R0), R21
+	SUBS $4, R21, R21
 	BLT rest
 
 loop:
-	FMOVQ.P 16(R8), F8
-	FMOVQ.P 16(R9), F9
-	FMOVQ.P 16(R10), F10
-	FMOVQ.P 16(R11), F11
+	FMOVQ.P 16(R12), F8
+	FMOVQ.P 16(R13), F9
+	FMOVQ.P 16(R14), F10
+	FMOVQ.P 16(R15), F11
 	WORD $0x3cc0002c // ldur q12, [x1, #0]
 	WORD $0x3cc1002d // ldur q13, [x1, #16]
 	WORD $0x4f881180 // fmla v0.4s, v12.4s, v8.s[0]
@@ -715,18 +759,22 @@ loop:
 	WORD $0x4fab1a46 // fmla v6.4s, v18.4s, v11.s[3]
 	WORD $0x4fab1a67 // fmla v7.4s, v19.4s, v11.s[3]
 	ADD $128, R1, R1
-	SUBS $4, R14, R14
+	PRFM (R7), PLDL2KEEP
+	ADD R8, R7, R7
+	SUBS $1, R9, R9
+	CSEL GT, R8, R10, R8
+	SUBS $4, R21, R21
 	BGE loop
 
 rest:
-	ADDS $4, R14, R14
+	ADDS $4, R21, R21
 	BEQ next
 
 single:
-	FMOVS.P 4(R8), F20
-	FMOVS.P 4(R9), F21
-	FMOVS.P 4(R10), F22
-	FMOVS.P 4(R11), F23
+	FMOVS.P 4(R12), F20
+	FMOVS.P 4(R13), F21
+	FMOVS.P 4(R14), F22
+	FMOVS.P 4(R15), F23
 	WORD $0x3cc00038 // ldur q24, [x1, #0]
 	WORD $0x3cc10039 // ldur q25, [x1, #16]
 	WORD $0x4f941300 // fmla v0.4s, v24.4s, v20.s[0]
@@ -739,42 +787,42 @@ single:
 	WORD $0x4f971327 // fmla v7.4s, v25.4s, v23.s[0]
 	PRFM 512(R1), PLDL1KEEP
 	ADD $32, R1, R1
-	SUBS $1, R14, R14
+	SUBS $1, R21, R21
 	BNE single
 
 next:
 	SUBS $1, R3, R3
 	BNE tap
-	MOVD 32(R0), R15
-	MOVD 104(R0), R19
-	MOVD 96(R0), R20
-	MOVD 16(R0), R21
-	MOVD 80(R0), R22
-	MOVWU 28(R15), R23
-	CBZ R23, some
-	CBZ R20, clip
-	FMOVQ 0(R20), F26
+	MOVD 32(R0), R22
+	MOVD 104(R0), R23
+	MOVD 96(R0), R24
+	MOVD 16(R0), R25
+	MOVD 80(R0), R4
+	MOVWU 28(R22), R5
+	CBZ R5, some
+	CBZ R24, clip
+	FMOVQ 0(R24), F26
 	WORD $0x4e3ad400 // fadd v0.4s, v0.4s, v26.4s
-	FMOVQ 16(R20), F27
+	FMOVQ 16(R24), F27
 	WORD $0x4e3bd421 // fadd v1.4s, v1.4s, v27.4s
-	ADD R22, R20, R20
-	FMOVQ 0(R20), F28
+	ADD R4, R24, R24
+	FMOVQ 0(R24), F28
 	WORD $0x4e3cd442 // fadd v2.4s, v2.4s, v28.4s
-	FMOVQ 16(R20), F29
+	FMOVQ 16(R24), F29
 	WORD $0x4e3dd463 // fadd v3.4s, v3.4s, v29.4s
-	ADD R22, R20, R20
-	FMOVQ 0(R20), F30
+	ADD R4, R24, R24
+	FMOVQ 0(R24), F30
 	WORD $0x4e3ed484 // fadd v4.4s, v4.4s, v30.4s
-	FMOVQ 16(R20), F31
+	FMOVQ 16(R24), F31
 	WORD $0x4e3fd4a5 // fadd v5.4s, v5.4s, v31.4s
-	ADD R22, R20, R20
-	FMOVQ 0(R20), F12
+	ADD R4, R24, R24
+	FMOVQ 0(R24), F12
 	WORD $0x4e2cd4c6 // fadd v6.4s, v6.4s, v12.4s
-	FMOVQ 16(R20), F13
+	FMOVQ 16(R24), F13
 	WORD $0x4e2dd4e7 // fadd v7.4s, v7.4s, v13.4s
 
 clip:
-	CBZ R19, set
+	CBZ R23, set
 	WORD $0x4ea0e80e // fcmlt v14.4s, v0.4s, #0.0
 	WORD $0x4e6e1c00 // bic v0.16b, v0.16b, v14.16b
 	WORD $0x4ea0e82f // fcmlt v15.4s, v1.4s, #0.0
@@ -793,102 +841,102 @@ clip:
 	WORD $0x4e6b1ce7 // bic v7.16b, v7.16b, v11.16b
 
 set:
-	FSTPQ (F0, F1), 0(R21)
-	ADD R22, R21, R21
-	FSTPQ (F2, F3), 0(R21)
-	ADD R22, R21, R21
-	FSTPQ (F4, F5), 0(R21)
-	ADD R22, R21, R21
-	FSTPQ (F6, F7), 0(R21)
+	FSTPQ (F0, F1), 0(R25)
+	ADD R4, R25, R25
+	FSTPQ (F2, F3), 0(R25)
+	ADD R4, R25, R25
+	FSTPQ (F4, F5), 0(R25)
+	ADD R4, R25, R25
+	FSTPQ (F6, F7), 0(R25)
 	RET
 
 some:
-	MOVD $memory-384(SP), R24
-	FSTPQ (F0, F1), 0(R24)
-	FSTPQ (F2, F3), 32(R24)
-	FSTPQ (F4, F5), 64(R24)
-	FSTPQ (F6, F7), 96(R24)
-	FMOVQ 0(R15), F18
-	FMOVQ 16(R15), F19
+	MOVD $memory-384(SP), R6
+	FSTPQ (F0, F1), 0(R6)
+	FSTPQ (F2, F3), 32(R6)
+	FSTPQ (F4, F5), 64(R6)
+	FSTPQ (F6, F7), 96(R6)
+	FMOVQ 0(R22), F18
+	FMOVQ 16(R22), F19
 	VADD V19.S4, V18.S4, V18.S4
 	WORD $0x6f00e414 // movi v20.2d, #0
 	WORD $0x4eb1ba55 // addv s21, v18.4s
 	VSUB V21.S4, V20.S4, V22.S4
-	FMOVS F22, R25
-	MOVD $4, R4
+	FMOVS F22, R19
+	MOVD $4, R20
 
 row:
-	MOVD R25, R5
-	MOVD R24, R6
-	MOVD R20, R12
-	MOVD R21, R13
+	MOVD R19, R1
+	MOVD R6, R2
+	MOVD R24, R3
+	MOVD R25, R7
 
 four:
-	SUBS $4, R5, R5
+	SUBS $4, R1, R1
 	BLT two
-	FMOVQ 0(R6), F23
-	CBZ R20, fourClip
-	FMOVQ 0(R12), F24
+	FMOVQ 0(R2), F23
+	CBZ R24, fourClip
+	FMOVQ 0(R3), F24
 	WORD $0x4e38d6f7 // fadd v23.4s, v23.4s, v24.4s
 
 fourClip:
-	CBZ R19, fourSet
+	CBZ R23, fourSet
 	WORD $0x4ea0eaf9 // fcmlt v25.4s, v23.4s, #0.0
 	WORD $0x4e791ef7 // bic v23.16b, v23.16b, v25.16b
 
 fourSet:
-	FMOVQ F23, 0(R13)
-	ADD $16, R6, R6
-	ADD $16, R12, R12
-	ADD $16, R13, R13
+	FMOVQ F23, 0(R7)
+	ADD $16, R2, R2
+	ADD $16, R3, R3
+	ADD $16, R7, R7
 	B four
 
 two:
-	TBZ $1, R5, one
-	FMOVD 0(R6), F26
-	CBZ R20, twoClip
-	FMOVD 0(R12), F27
+	TBZ $1, R1, one
+	FMOVD 0(R2), F26
+	CBZ R24, twoClip
+	FMOVD 0(R3), F27
 	WORD $0x4e3bd75a // fadd v26.4s, v26.4s, v27.4s
 
 twoClip:
-	CBZ R19, twoSet
+	CBZ R23, twoSet
 	WORD $0x4ea0eb5c // fcmlt v28.4s, v26.4s, #0.0
 	WORD $0x4e7c1f5a // bic v26.16b, v26.16b, v28.16b
 
 twoSet:
-	FMOVD F26, 0(R13)
-	ADD $8, R6, R6
-	ADD $8, R12, R12
-	ADD $8, R13, R13
+	FMOVD F26, 0(R7)
+	ADD $8, R2, R2
+	ADD $8, R3, R3
+	ADD $8, R7, R7
 
 one:
-	TBZ $0, R5, done
-	FMOVS 0(R6), F29
-	CBZ R20, oneClip
-	FMOVS 0(R12), F30
+	TBZ $0, R1, done
+	FMOVS 0(R2), F29
+	CBZ R24, oneClip
+	FMOVS 0(R3), F30
 	WORD $0x4e3ed7bd // fadd v29.4s, v29.4s, v30.4s
 
 oneClip:
-	CBZ R19, oneSet
+	CBZ R23, oneSet
 	WORD $0x4ea0ebbf // fcmlt v31.4s, v29.4s, #0.0
 	WORD $0x4e7f1fbd // bic v29.16b, v29.16b, v31.16b
 
 oneSet:
-	FMOVS F29, 0(R13)
-	ADD $4, R6, R6
-	ADD $4, R12, R12
-	ADD $4, R13, R13
+	FMOVS F29, 0(R7)
+	ADD $4, R2, R2
+	ADD $4, R3, R3
+	ADD $4, R7, R7
 
 done:
-	ADD $32, R24, R24
-	ADD R22, R20, R20
-	MOVD 96(R0), R1
-	CBNZ R1, more
-	MOVD $0, R20
+	ADD $32, R6, R6
+	ADD R4, R24, R24
+	MOVD 96(R0), R8
+	CBNZ R8, more
+	MOVD $0, R24
 
 more:
-	ADD R22, R21, R21
-	SUBS $1, R4, R4
+	ADD R4, R25, R25
+	SUBS $1, R20, R20
 	BNE row
 	RET
 
@@ -920,32 +968,40 @@ TEXT ·neonProducts5x1(SB), NOSPLIT, $384-8
 	PRFM 0(R5), PLDL1KEEP
 	VORR V0.B16, V0.B16, V8.B16
 	VORR V1.B16, V1.B16, V9.B16
-	MOVD 64(R0), R7
-	MOVD $0, R8
-	MOVD $0, R9
+	MOVD 112(R0), R7
+	MOVD 120(R0), R8
+	MOVD 128(R0), R9
 	MOVD $0, R10
-	MOVD $0, R11
+	CBNZ R7, ahead
+	MOVD R0, R7
+
+ahead:
+	MOVD 64(R0), R11
 	MOVD $0, R12
+	MOVD $0, R13
+	MOVD $0, R14
+	MOVD $0, R15
+	MOVD $0, R19
 
 tap:
-	MOVD 0(R0), R13
-	MOVD 0(R2), R14
-	ADD R14, R13, R8
-	ADD R7, R8, R9
-	ADD R7, R9, R10
-	ADD R7, R10, R11
-	ADD R7, R11, R12
+	MOVD 0(R0), R20
+	MOVD 0(R2), R21
+	ADD R21, R20, R12
+	ADD R11, R12, R13
+	ADD R11, R13, R14
+	ADD R11, R14, R15
+	ADD R11, R15, R19
 	ADD $8, R2, R2
-	MOVD 56(R0), R15
-	SUBS $4, R15, R15
+	MOVD 56(R0), R22
+	SUBS $4, R22, R22
 	BLT rest
 
 loop:
-	FMOVQ.P 16(R8), F10
-	FMOVQ.P 16(R9), F11
-	FMOVQ.P 16(R10), F12
-	FMOVQ.P 16(R11), F13
-	FMOVQ.P 16(R12), F14
+	FMOVQ.P 16(R12), F10
+	FMOVQ.P 16(R13), F11
+	FMOVQ.P 16(R14), F12
+	FMOVQ.P 16(R15), F13
+	FMOVQ.P 16(R19), F14
 	WORD $0x3cc0002f // ldur q15, [x1, #0]
 	WORD $0x3cc10030 // ldur q16, [x1, #16]
 	WORD $0x4f8a11e0 // fmla v0.4s, v15.4s, v10.s[0]
@@ -997,19 +1053,23 @@ loop:
 	WORD $0x4fae1aa8 // fmla v8.4s, v21.4s, v14.s[3]
 	WORD $0x4fae1ac9 // fmla v9.4s, v22.4s, v14.s[3]
 	ADD $128, R1, R1
-	SUBS $4, R15, R15
+	PRFM (R7), PLDL2KEEP
+	ADD R8, R7, R7
+	SUBS $1, R9, R9
+	CSEL GT, R8, R10, R8
+	SUBS $4, R22, R22
 	BGE loop
 
 rest:
-	ADDS $4, R15, R15
+	ADDS $4, R22, R22
 	BEQ next
 
 single:
-	FMOVS.P 4(R8), F23
-	FMOVS.P 4(R9), F24
-	FMOVS.P 4(R10), F25
-	FMOVS.P 4(R11), F26
-	FMOVS.P 4(R12), F27
+	FMOVS.P 4(R12), F23
+	FMOVS.P 4(R13), F24
+	FMOVS.P 4(R14), F25
+	FMOVS.P 4(R15), F26
+	FMOVS.P 4(R19), F27
 	WORD $0x3cc0003c // ldur q28, [x1, #0]
 	WORD $0x3cc1003d // ldur q29, [x1, #16]
 	WORD $0x4f971380 // fmla v0.4s, v28.4s, v23.s[0]
@@ -1024,47 +1084,47 @@ single:
 	WORD $0x4f9b13a9 // fmla v9.4s, v29.4s, v27.s[0]
 	PRFM 512(R1), PLDL1KEEP
 	ADD $32, R1, R1
-	SUBS $1, R15, R15
+	SUBS $1, R22, R22
 	BNE single
 
 next:
 	SUBS $1, R3, R3
 	BNE tap
-	MOVD 32(R0), R19
-	MOVD 104(R0), R20
-	MOVD 96(R0), R21
-	MOVD 16(R0), R22
-	MOVD 80(R0), R23
-	MOVWU 28(R19), R24
-	CBZ R24, some
-	CBZ R21, clip
-	FMOVQ 0(R21), F30
+	MOVD 32(R0), R23
+	MOVD 104(R0), R24
+	MOVD 96(R0), R25
+	MOVD 16(R0), R4
+	MOVD 80(R0), R5
+	MOVWU 28(R23), R6
+	CBZ R6, some
+	CBZ R25, clip
+	FMOVQ 0(R25), F30
 	WORD $0x4e3ed400 // fadd v0.4s, v0.4s, v30.4s
-	FMOVQ 16(R21), F31
+	FMOVQ 16(R25), F31
 	WORD $0x4e3fd421 // fadd v1.4s, v1.4s, v31.4s
-	ADD R23, R21, R21
-	FMOVQ 0(R21), F15
+	ADD R5, R25, R25
+	FMOVQ 0(R25), F15
 	WORD $0x4e2fd442 // fadd v2.4s, v2.4s, v15.4s
-	FMOVQ 16(R21), F16
+	FMOVQ 16(R25), F16
 	WORD $0x4e30d463 // fadd v3.4s, v3.4s, v16.4s
-	ADD R23, R21, R21
-	FMOVQ 0(R21), F17
+	ADD R5, R25, R25
+	FMOVQ 0(R25), F17
 	WORD $0x4e31d484 // fadd v4.4s, v4.4s, v17.4s
-	FMOVQ 16(R21), F18
+	FMOVQ 16(R25), F18
 	WORD $0x4e32d4a5 // fadd v5.4s, v5.4s, v18.4s
-	ADD R23, R21, R21
-	FMOVQ 0(R21), F19
+	ADD R5, R25, R25
+	FMOVQ 0(R25), F19
 	WORD $0x4e33d4c6 // fadd v6.4s, v6.4s, v19.4s
-	FMOVQ 16(R21), F20
+	FMOVQ 16(R25), F20
 	WORD $0x4e34d4e7 // fadd v7.4s, v7.4s, v20.4s
-	ADD R23, R21, R21
-	FMOVQ 0(R21), F10
+	ADD R5, R25, R25
+	FMOVQ 0(R25), F10
 	WORD $0x4e2ad508 // fadd v8.4s, v8.4s, v10.4s
-	FMOVQ 16(R21), F11
+	FMOVQ 16(R25), F11
 	WORD $0x4e2bd529 // fadd v9.4s, v9.4s, v11.4s
 
 clip:
-	CBZ R20, set
+	CBZ R24, set
 	WORD $0x4ea0e80c // fcmlt v12.4s, v0.4s, #0.0
 	WORD $0x4e6c1c00 // bic v0.16b, v0.16b, v12.16b
 	WORD $0x4ea0e82d // fcmlt v13.4s, v1.4s, #0.0
@@ -1087,105 +1147,105 @@ clip:
 	WORD $0x4e7b1d29 // bic v9.16b, v9.16b, v27.16b
 
 set:
-	FSTPQ (F0, F1), 0(R22)
-	ADD R23, R22, R22
-	FSTPQ (F2, F3), 0(R22)
-	ADD R23, R22, R22
-	FSTPQ (F4, F5), 0(R22)
-	ADD R23, R22, R22
-	FSTPQ (F6, F7), 0(R22)
-	ADD R23, R22, R22
-	FSTPQ (F8, F9), 0(R22)
+	FSTPQ (F0, F1), 0(R4)
+	ADD R5, R4, R4
+	FSTPQ (F2, F3), 0(R4)
+	ADD R5, R4, R4
+	FSTPQ (F4, F5), 0(R4)
+	ADD R5, R4, R4
+	FSTPQ (F6, F7), 0(R4)
+	ADD R5, R4, R4
+	FSTPQ (F8, F9), 0(R4)
 	RET
 
 some:
-	MOVD $memory-384(SP), R25
-	FSTPQ (F0, F1), 0(R25)
-	FSTPQ (F2, F3), 32(R25)
-	FSTPQ (F4, F5), 64(R25)
-	FSTPQ (F6, F7), 96(R25)
-	FSTPQ (F8, F9), 128(R25)
-	FMOVQ 0(R19), F28
-	FMOVQ 16(R19), F29
+	MOVD $memory-384(SP), R20
+	FSTPQ (F0, F1), 0(R20)
+	FSTPQ (F2, F3), 32(R20)
+	FSTPQ (F4, F5), 64(R20)
+	FSTPQ (F6, F7), 96(R20)
+	FSTPQ (F8, F9), 128(R20)
+	FMOVQ 0(R23), F28
+	FMOVQ 16(R23), F29
 	VADD V29.S4, V28.S4, V28.S4
 	WORD $0x6f00e41e // movi v30.2d, #0
 	WORD $0x4eb1bb9f // addv s31, v28.4s
 	VSUB V31.S4, V30.S4, V15.S4
-	FMOVS F15, R4
-	MOVD $5, R5
+	FMOVS F15, R21
+	MOVD $5, R1
 
 row:
-	MOVD R4, R6
-	MOVD R25, R13
-	MOVD R21, R14
-	MOVD R22, R1
+	MOVD R21, R2
+	MOVD R20, R3
+	MOVD R25, R7
+	MOVD R4, R8
 
 four:
-	SUBS $4, R6, R6
+	SUBS $4, R2, R2
 	BLT two
-	FMOVQ 0(R13), F16
-	CBZ R21, fourClip
-	FMOVQ 0(R14), F17
+	FMOVQ 0(R3), F16
+	CBZ R25, fourClip
+	FMOVQ 0(R7), F17
 	WORD $0x4e31d610 // fadd v16.4s, v16.4s, v17.4s
 
 fourClip:
-	CBZ R20, fourSet
+	CBZ R24, fourSet
 	WORD $0x4ea0ea12 // fcmlt v18.4s, v16.4s, #0.0
 	WORD $0x4e721e10 // bic v16.16b, v16.16b, v18.16b
 
 fourSet:
-	FMOVQ F16, 0(R1)
-	ADD $16, R13, R13
-	ADD $16, R14, R14
-	ADD $16, R1, R1
+	FMOVQ F16, 0(R8)
+	ADD $16, R3, R3
+	ADD $16, R7, R7
+	ADD $16, R8, R8
 	B four
 
 two:
-	TBZ $1, R6, one
-	FMOVD 0(R13), F19
-	CBZ R21, twoClip
-	FMOVD 0(R14), F20
+	TBZ $1, R2, one
+	FMOVD 0(R3), F19
+	CBZ R25, twoClip
+	FMOVD 0(R7), F20
 	WORD $0x4e34d673 // fadd v19.4s, v19.4s, v20.4s
 
 twoClip:
-	CBZ R20, twoSet
+	CBZ R24, twoSet
 	WORD $0x4ea0ea6a // fcmlt v10.4s, v19.4s, #0.0
 	WORD $0x4e6a1e73 // bic v19.16b, v19.16b, v10.16b
 
 twoSet:
-	FMOVD F19, 0(R1)
-	ADD $8, R13, R13
-	ADD $8, R14, R14
-	ADD $8, R1, R1
+	FMOVD F19, 0(R8)
+	ADD $8, R3, R3
+	ADD $8, R7, R7
+	ADD $8, R8, R8
 
 one:
-	TBZ $0, R6, done
-	FMOVS 0(R13), F11
-	CBZ R21, oneClip
-	FMOVS 0(R14), F12
+	TBZ $0, R2, done
+	FMOVS 0(R3), F11
+	CBZ R25, oneClip
+	FMOVS 0(R7), F12
 	WORD $0x4e2cd56b // fadd v11.4s, v11.4s, v12.4s
 
 oneClip:
-	CBZ R20, oneSet
+	CBZ R24, oneSet
 	WORD $0x4ea0e96d // fcmlt v13.4s, v11.4s, #0.0
 	WORD $0x4e6d1d6b // bic v11.16b, v11.16b, v13.16b
 
 oneSet:
-	FMOVS F11, 0(R1)
-	ADD $4, R13, R13
-	ADD $4, R14, R14
-	ADD $4, R1, R1
+	FMOVS F11, 0(R8)
+	ADD $4, R3, R3
+	ADD $4, R7, R7
+	ADD $4, R8, R8
 
 done:
-	ADD $32, R25, R25
-	ADD R23, R21, R21
-	MOVD 96(R0), R2
-	CBNZ R2, more
-	MOVD $0, R21
+	ADD $32, R20, R20
+	ADD R5, R25, R25
+	MOVD 96(R0), R9
+	CBNZ R9, more
+	MOVD $0, R25
 
 more:
-	ADD R23, R22, R22
-	SUBS $1, R5, R5
+	ADD R5, R4, R4
+	SUBS $1, R1, R1
 	BNE row
 	RET
 
@@ -1221,35 +1281,43 @@ TEXT ·neonProducts6x1(SB), NOSPLIT, $384-8
 	PRFM 0(R5), PLDL1KEEP
 	VORR V0.B16, V0.B16, V10.B16
 	VORR V1.B16, V1.B16, V11.B16
-	MOVD 64(R0), R7
-	MOVD $0, R8
-	MOVD $0, R9
+	MOVD 112(R0), R7
+	MOVD 120(R0), R8
+	MOVD 128(R0), R9
 	MOVD $0, R10
-	MOVD $0, R11
+	CBNZ R7, ahead
+	MOVD R0, R7
+
+ahead:
+	MOVD 64(R0), R11
 	MOVD $0, R12
 	MOVD $0, R13
+	MOVD $0, R14
+	MOVD $0, R15
+	MOVD $0, R19
+	MOVD $0, R20
 
 tap:
-	MOVD 0(R0), R14
-	MOVD 0(R2), R15
-	ADD R15, R14, R8
-	ADD R7, R8, R9
-	ADD R7, R9, R10
-	ADD R7, R10, R11
-	ADD R7, R11, R12
-	ADD R7, R12, R13
+	MOVD 0(R0), R21
+	MOVD 0(R2), R22
+	ADD R22, R21, R12
+	ADD R11, R12, R13
+	ADD R11, R13, R14
+	ADD R11, R14, R15
+	ADD R11, R15, R19
+	ADD R11, R19, R20
 	ADD $8, R2, R2
-	MOVD 56(R0), R19
-	SUBS $4, R19, R19
+	MOVD 56(R0), R23
+	SUBS $4, R23, R23
 	BLT rest
 
 loop:
-	FMOVQ.P 16(R8), F12
-	FMOVQ.P 16(R9), F13
-	FMOVQ.P 16(R10), F14
-	FMOVQ.P 16(R11), F15
-	FMOVQ.P 16(R12), F16
-	FMOVQ.P 16(R13), F17
+	FMOVQ.P 16(R12), F12
+	FMOVQ.P 16(R13), F13
+	FMOVQ.P 16(R14), F14
+	FMOVQ.P 16(R15), F15
+	FMOVQ.P 16(R19), F16
+	FMOVQ.P 16(R20), F17
 	WORD $0x3cc00032 // ldur q18, [x1, #0]
 	WORD $0x3cc10033 // ldur q19, [x1, #16]
 	WORD $0x4f8c1240 // fmla v0.4s, v18.4s, v12.s[0]
@@ -1309,20 +1377,24 @@ loop:
 	WORD $0x4fb11b0a // fmla v10.4s, v24.4s, v17.s[3]
 	WORD $0x4fb11b2b // fmla v11.4s, v25.4s, v17.s[3]
 	ADD $128, R1, R1
-	SUBS $4, R19, R19
+	PRFM (R7), PLDL2KEEP
+	ADD R8, R7, R7
+	SUBS $1, R9, R9
+	CSEL GT, R8, R10, R8
+	SUBS $4, R23, R23
 	BGE loop
 
 rest:
-	ADDS $4, R19, R19
+	ADDS $4, R23, R23
 	BEQ next
 
 single:
-	FMOVS.P 4(R8), F26
-	FMOVS.P 4(R9), F27
-	FMOVS.P 4(R10), F28
-	FMOVS.P 4(R11), F29
-	FMOVS.P 4(R12), F30
-	FMOVS.P 4(R13), F31
+	FMOVS.P 4(R12), F26
+	FMOVS.P 4(R13), F27
+	FMOVS.P 4(R14), F28
+	FMOVS.P 4(R15), F29
+	FMOVS.P 4(R19), F30
+	FMOVS.P 4(R20), F31
 	WORD $0x3cc00032 // ldur q18, [x1, #0]
 	WORD $0x3cc10033 // ldur q19, [x1, #16]
 	WORD $0x4f9a1240 // fmla v0.4s, v18.4s, v26.s[0]
@@ -1339,52 +1411,52 @@ single:
 	WORD $0x4f9f126b // fmla v11.4s, v19.4s, v31.s[0]
 	PRFM 512(R1), PLDL1KEEP
 	ADD $32, R1, R1
-	SUBS $1, R19, R19
+	SUBS $1, R23, R23
 	BNE single
 
 next:
 	SUBS $1, R3, R3
 	BNE tap
-	MOVD 32(R0), R20
-	MOVD 104(R0), R21
-	MOVD 96(R0), R22
-	MOVD 16(R0), R23
-	MOVD 80(R0), R24
-	MOVWU 28(R20), R25
-	CBZ R25, some
-	CBZ R22, clip
-	FMOVQ 0(R22), F20
+	MOVD 32(R0), R24
+	MOVD 104(R0), R25
+	MOVD 96(R0), R4
+	MOVD 16(R0), R5
+	MOVD 80(R0), R6
+	MOVWU 28(R24), R21
+	CBZ R21, some
+	CBZ R4, clip
+	FMOVQ 0(R4), F20
 	WORD $0x4e34d400 // fadd v0.4s, v0.4s, v20.4s
-	FMOVQ 16(R22), F21
+	FMOVQ 16(R4), F21
 	WORD $0x4e35d421 // fadd v1.4s, v1.4s, v21.4s
-	ADD R24, R22, R22
-	FMOVQ 0(R22), F22
+	ADD R6, R4, R4
+	FMOVQ 0(R4), F22
 	WORD $0x4e36d442 // fadd v2.4s, v2.4s, v22.4s
-	FMOVQ 16(R22), F23
+	FMOVQ 16(R4), F23
 	WORD $0x4e37d463 // fadd v3.4s, v3.4s, v23.4s
-	ADD R24, R22, R22
-	FMOVQ 0(R22), F12
+	ADD R6, R4, R4
+	FMOVQ 0(R4), F12
 	WORD $0x4e2cd484 // fadd v4.4s, v4.4s, v12.4s
-	FMOVQ 16(R22), F13
+	FMOVQ 16(R4), F13
 	WORD $0x4e2dd4a5 // fadd v5.4s, v5.4s, v13.4s
-	ADD R24, R22, R22
-	FMOVQ 0(R22), F14
+	ADD R6, R4, R4
+	FMOVQ 0(R4), F14
 	WORD $0x4e2ed4c6 // fadd v6.4s, v6.4s, v14.4s
-	FMOVQ 16(R22), F15
+	FMOVQ 16(R4), F15
 	WORD $0x4e2fd4e7 // fadd v7.4s, v7.4s, v15.4s
-	ADD R24, R22, R22
-	FMOVQ 0(R22), F16
+	ADD R6, R4, R4
+	FMOVQ 0(R4), F16
 	WORD $0x4e30d508 // fadd v8.4s, v8.4s, v16.4s
-	FMOVQ 16(R22), F17
+	FMOVQ 16(R4), F17
 	WORD $0x4e31d529 // fadd v9.4s, v9.4s, v17.4s
-	ADD R24, R22, R22
-	FMOVQ 0(R22), F24
+	ADD R6, R4, R4
+	FMOVQ 0(R4), F24
 	WORD $0x4e38d54a // fadd v10.4s, v10.4s, v24.4s
-	FMOVQ 16(R22), F25
+	FMOVQ 16(R4), F25
 	WORD $0x4e39d56b // fadd v11.4s, v11.4s, v25.4s
 
 clip:
-	CBZ R21, set
+	CBZ R25, set
 	WORD $0x4ea0e81a // fcmlt v26.4s, v0.4s, #0.0
 	WORD $0x4e7a1c00 // bic v0.16b, v0.16b, v26.16b
 	WORD $0x4ea0e83b // fcmlt v27.4s, v1.4s, #0.0
@@ -1411,108 +1483,108 @@ clip:
 	WORD $0x4e771d6b // bic v11.16b, v11.16b, v23.16b
 
 set:
-	FSTPQ (F0, F1), 0(R23)
-	ADD R24, R23, R23
-	FSTPQ (F2, F3), 0(R23)
-	ADD R24, R23, R23
-	FSTPQ (F4, F5), 0(R23)
-	ADD R24, R23, R23
-	FSTPQ (F6, F7), 0(R23)
-	ADD R24, R23, R23
-	FSTPQ (F8, F9), 0(R23)
-	ADD R24, R23, R23
-	FSTPQ (F10, F11), 0(R23)
+	FSTPQ (F0, F1), 0(R5)
+	ADD R6, R5, R5
+	FSTPQ (F2, F3), 0(R5)
+	ADD R6, R5, R5
+	FSTPQ (F4, F5), 0(R5)
+	ADD R6, R5, R5
+	FSTPQ (F6, F7), 0(R5)
+	ADD R6, R5, R5
+	FSTPQ (F8, F9), 0(R5)
+	ADD R6, R5, R5
+	FSTPQ (F10, F11), 0(R5)
 	RET
 
 some:
-	MOVD $memory-384(SP), R4
-	FSTPQ (F0, F1), 0(R4)
-	FSTPQ (F2, F3), 32(R4)
-	FSTPQ (F4, F5), 64(R4)
-	FSTPQ (F6, F7), 96(R4)
-	FSTPQ (F8, F9), 128(R4)
-	FSTPQ (F10, F11), 160(R4)
-	FMOVQ 0(R20), F12
-	FMOVQ 16(R20), F13
+	MOVD $memory-384(SP), R22
+	FSTPQ (F0, F1), 0(R22)
+	FSTPQ (F2, F3), 32(R22)
+	FSTPQ (F4, F5), 64(R22)
+	FSTPQ (F6, F7), 96(R22)
+	FSTPQ (F8, F9), 128(R22)
+	FSTPQ (F10, F11), 160(R22)
+	FMOVQ 0(R24), F12
+	FMOVQ 16(R24), F13
 	VADD V13.S4, V12.S4, V12.S4
 	WORD $0x6f00e40e // movi v14.2d, #0
 	WORD $0x4eb1b98f // addv s15, v12.4s
 	VSUB V15.S4, V14.S4, V16.S4
-	FMOVS F16, R5
-	MOVD $6, R6
+	FMOVS F16, R1
+	MOVD $6, R2
 
 row:
-	MOVD R5, R14
-	MOVD R4, R15
-	MOVD R22, R1
-	MOVD R23, R2
+	MOVD R1, R3
+	MOVD R22, R7
+	MOVD R4, R8
+	MOVD R5, R9
 
 four:
-	SUBS $4, R14, R14
+	SUBS $4, R3, R3
 	BLT two
-	FMOVQ 0(R15), F17
-	CBZ R22, fourClip
-	FMOVQ 0(R1), F24
+	FMOVQ 0(R7), F17
+	CBZ R4, fourClip
+	FMOVQ 0(R8), F24
 	WORD $0x4e38d631 // fadd v17.4s, v17.4s, v24.4s
 
 fourClip:
-	CBZ R21, fourSet
+	CBZ R25, fourSet
 	WORD $0x4ea0ea39 // fcmlt v25.4s, v17.4s, #0.0
 	WORD $0x4e791e31 // bic v17.16b, v17.16b, v25.16b
 
 fourSet:
-	FMOVQ F17, 0(R2)
-	ADD $16, R15, R15
-	ADD $16, R1, R1
-	ADD $16, R2, R2
+	FMOVQ F17, 0(R9)
+	ADD $16, R7, R7
+	ADD $16, R8, R8
+	ADD $16, R9, R9
 	B four
 
 two:
-	TBZ $1, R14, one
-	FMOVD 0(R15), F26
-	CBZ R22, twoClip
-	FMOVD 0(R1), F27
+	TBZ $1, R3, one
+	FMOVD 0(R7), F26
+	CBZ R4, twoClip
+	FMOVD 0(R8), F27
 	WORD $0x4e3bd75a // fadd v26.4s, v26.4s, v27.4s
 
 twoClip:
-	CBZ R21, twoSet
+	CBZ R25, twoSet
 	WORD $0x4ea0eb5c // fcmlt v28.4s, v26.4s, #0.0
 	WORD $0x4e7c1f5a // bic v26.16b, v26.16b, v28.16b
 
 twoSet:
-	FMOVD F26, 0(R2)
-	ADD $8, R15, R15
-	ADD $8, R1, R1
-	ADD $8, R2, R2
+	FMOVD F26, 0(R9)
+	ADD $8, R7, R7
+	ADD $8, R8, R8
+	ADD $8, R9, R9
 
 one:
-	TBZ $0, R14, done
-	FMOVS 0(R15), F29
-	CBZ R22, oneClip
-	FMOVS 0(R1), F30
+	TBZ $0, R3, done
+	FMOVS 0(R7), F29
+	CBZ R4, oneClip
+	FMOVS 0(R8), F30
 	WORD $0x4e3ed7bd // fadd v29.4s, v29.4s, v30.4s
 
 oneClip:
-	CBZ R21, oneSet
+	CBZ R25, oneSet
 	WORD $0x4ea0ebbf // fcmlt v31.4s, v29.4s, #0.0
 	WORD $0x4e7f1fbd // bic v29.16b, v29.16b, v31.16b
 
 oneSet:
-	FMOVS F29, 0(R2)
-	ADD $4, R15, R15
-	ADD $4, R1, R1
-	ADD $4, R2, R2
+	FMOVS F29, 0(R9)
+	ADD $4, R7, R7
+	ADD $4, R8, R8
+	ADD $4, R9, R9
 
 done:
-	ADD $32, R4, R4
-	ADD R24, R22, R22
-	MOVD 96(R0), R3
-	CBNZ R3, more
-	MOVD $0, R22
+	ADD $32, R22, R22
+	ADD R6, R4, R4
+	MOVD 96(R0), R10
+	CBNZ R10, more
+	MOVD $0, R4
 
 more:
-	ADD R24, R23, R23
-	SUBS $1, R6, R6
+	ADD R6, R5, R5
+	SUBS $1, R2, R2
 	BNE row
 	RET
 
@@ -1530,20 +1602,28 @@ TEXT ·neonProducts1x2(SB), NOSPLIT, $384-8
 	FMOVQ 32(R4), F2
 	FMOVQ 48(R4), F3
 	PRFM 0(R5), PLDL1KEEP
-	MOVD 64(R0), R7
-	MOVD $0, R8
+	MOVD 112(R0), R7
+	MOVD 120(R0), R8
+	MOVD 128(R0), R9
+	MOVD $0, R10
+	CBNZ R7, ahead
+	MOVD R0, R7
+
+ahead:
+	MOVD 64(R0), R11
+	MOVD $0, R12
 
 tap:
-	MOVD 0(R0), R9
-	MOVD 0(R2), R10
-	ADD R10, R9, R8
+	MOVD 0(R0), R13
+	MOVD 0(R2), R14
+	ADD R14, R13, R12
 	ADD $8, R2, R2
-	MOVD 56(R0), R11
-	SUBS $4, R11, R11
+	MOVD 56(R0), R15
+	SUBS $4, R15, R15
 	BLT rest
 
 loop:
-	FMOVQ.P 16(R8), F4
+	FMOVQ.P 16(R12), F4
 	WORD $0x3cc00025 // ldur q5, [x1, #0]
 	WORD $0x3cc10026 // ldur q6, [x1, #16]
 	WORD $0x4f8410a0 // fmla v0.4s, v5.4s, v4.s[0]
@@ -1581,15 +1661,19 @@ loop:
 	WORD $0x4fa41a83 // fmla v3.4s, v20.4s, v4.s[3]
 	PRFM 704(R1), PLDL1KEEP
 	ADD $256, R1, R1
-	SUBS $4, R11, R11
+	PRFM (R7), PLDL2KEEP
+	ADD R8, R7, R7
+	SUBS $1, R9, R9
+	CSEL GT, R8, R10, R8
+	SUBS $4, R15, R15
 	BGE loop
 
 rest:
-	ADDS $4, R11, R11
+	ADDS $4, R15, R15
 	BEQ next
 
 single:
-	FMOVS.P 4(R8), F21
+	FMOVS.P 4(R12), F21
 	WORD $0x3cc00036 // ldur q22, [x1, #0]
 	WORD $0x3cc10037 // ldur q23, [x1, #16]
 	WORD $0x4f9512c0 // fmla v0.4s, v22.4s, v21.s[0]
@@ -1600,31 +1684,31 @@ single:
 	WORD $0x4f951323 // fmla v3.4s, v25.4s, v21.s[0]
 	PRFM 512(R1), PLDL1KEEP
 	ADD $64, R1, R1
-	SUBS $1, R11, R11
+	SUBS $1, R15, R15
 	BNE single
 
 next:
 	SUBS $1, R3, R3
 	BNE tap
-	MOVD 32(R0), R12
-	MOVD 104(R0), R13
-	MOVD 96(R0), R14
-	MOVD 16(R0), R15
-	MOVD 80(R0), R19
-	MOVWU 60(R12), R20
-	CBZ R20, some
-	CBZ R14, clip
-	FMOVQ 0(R14), F26
+	MOVD 32(R0), R19
+	MOVD 104(R0), R20
+	MOVD 96(R0), R21
+	MOVD 16(R0), R22
+	MOVD 80(R0), R23
+	MOVWU 60(R19), R24
+	CBZ R24, some
+	CBZ R21, clip
+	FMOVQ 0(R21), F26
 	WORD $0x4e3ad400 // fadd v0.4s, v0.4s, v26.4s
-	FMOVQ 16(R14), F27
+	FMOVQ 16(R21), F27
 	WORD $0x4e3bd421 // fadd v1.4s, v1.4s, v27.4s
-	FMOVQ 32(R14), F28
+	FMOVQ 32(R21), F28
 	WORD $0x4e3cd442 // fadd v2.4s, v2.4s, v28.4s
-	FMOVQ 48(R14), F29
+	FMOVQ 48(R21), F29
 	WORD $0x4e3dd463 // fadd v3.4s, v3.4s, v29.4s
 
 clip:
-	CBZ R13, set
+	CBZ R20, set
 	WORD $0x4ea0e81e // fcmlt v30.4s, v0.4s, #0.0
 	WORD $0x4e7e1c00 // bic v0.16b, v0.16b, v30.16b
 	WORD $0x4ea0e83f // fcmlt v31.4s, v1.4s, #0.0
@@ -1635,99 +1719,99 @@ clip:
 	WORD $0x4e661c63 // bic v3.16b, v3.16b, v6.16b
 
 set:
-	FSTPQ (F0, F1), 0(R15)
-	FSTPQ (F2, F3), 32(R15)
+	FSTPQ (F0, F1), 0(R22)
+	FSTPQ (F2, F3), 32(R22)
 	RET
 
 some:
-	MOVD $memory-384(SP), R21
-	FSTPQ (F0, F1), 0(R21)
-	FSTPQ (F2, F3), 32(R21)
-	FMOVQ 0(R12), F7
-	FMOVQ 16(R12), F8
+	MOVD $memory-384(SP), R25
+	FSTPQ (F0, F1), 0(R25)
+	FSTPQ (F2, F3), 32(R25)
+	FMOVQ 0(R19), F7
+	FMOVQ 16(R19), F8
 	VADD V8.S4, V7.S4, V7.S4
-	FMOVQ 32(R12), F9
+	FMOVQ 32(R19), F9
 	VADD V9.S4, V7.S4, V7.S4
-	FMOVQ 48(R12), F10
+	FMOVQ 48(R19), F10
 	VADD V10.S4, V7.S4, V7.S4
 	WORD $0x6f00e40b // movi v11.2d, #0
 	WORD $0x4eb1b8ec // addv s12, v7.4s
 	VSUB V12.S4, V11.S4, V13.S4
-	FMOVS F13, R22
-	MOVD $1, R23
+	FMOVS F13, R4
+	MOVD $1, R5
 
 row:
-	MOVD R22, R24
-	MOVD R21, R25
-	MOVD R14, R4
-	MOVD R15, R5
+	MOVD R4, R6
+	MOVD R25, R11
+	MOVD R21, R13
+	MOVD R22, R14
 
 four:
-	SUBS $4, R24, R24
+	SUBS $4, R6, R6
 	BLT two
-	FMOVQ 0(R25), F14
-	CBZ R14, fourClip
-	FMOVQ 0(R4), F15
+	FMOVQ 0(R11), F14
+	CBZ R21, fourClip
+	FMOVQ 0(R13), F15
 	WORD $0x4e2fd5ce // fadd v14.4s, v14.4s, v15.4s
 
 fourClip:
-	CBZ R13, fourSet
+	CBZ R20, fourSet
 	WORD $0x4ea0e9d0 // fcmlt v16.4s, v14.4s, #0.0
 	WORD $0x4e701dce // bic v14.16b, v14.16b, v16.16b
 
 fourSet:
-	FMOVQ F14, 0(R5)
-	ADD $16, R25, R25
-	ADD $16, R4, R4
-	ADD $16, R5, R5
+	FMOVQ F14, 0(R14)
+	ADD $16, R11, R11
+	ADD $16, R13, R13
+	ADD $16, R14, R14
 	B four
 
 two:
-	TBZ $1, R24, one
-	FMOVD 0(R25), F17
-	CBZ R14, twoClip
-	FMOVD 0(R4), F18
+	TBZ $1, R6, one
+	FMOVD 0(R11), F17
+	CBZ R21, twoClip
+	FMOVD 0(R13), F18
 	WORD $0x4e32d631 // fadd v17.4s, v17.4s, v18.4s
 
 twoClip:
-	CBZ R13, twoSet
+	CBZ R20, twoSet
 	WORD $0x4ea0ea24 // fcmlt v4.4s, v17.4s, #0.0
 	WORD $0x4e641e31 // bic v17.16b, v17.16b, v4.16b
 
 twoSet:
-	FMOVD F17, 0(R5)
-	ADD $8, R25, R25
-	ADD $8, R4, R4
-	ADD $8, R5, R5
+	FMOVD F17, 0(R14)
+	ADD $8, R11, R11
+	ADD $8, R13, R13
+	ADD $8, R14, R14
 
 one:
-	TBZ $0, R24, done
-	FMOVS 0(R25), F19
-	CBZ R14, oneClip
-	FMOVS 0(R4), F20
+	TBZ $0, R6, done
+	FMOVS 0(R11), F19
+	CBZ R21, oneClip
+	FMOVS 0(R13), F20
 	WORD $0x4e34d673 // fadd v19.4s, v19.4s, v20.4s
 
 oneClip:
-	CBZ R13, oneSet
+	CBZ R20, oneSet
 	WORD $0x4ea0ea76 // fcmlt v22.4s, v19.4s, #0.0
 	WORD $0x4e761e73 // bic v19.16b, v19.16b, v22.16b
 
 oneSet:
-	FMOVS F19, 0(R5)
-	ADD $4, R25, R25
-	ADD $4, R4, R4
-	ADD $4, R5, R5
+	FMOVS F19, 0(R14)
+	ADD $4, R11, R11
+	ADD $4, R13, R13
+	ADD $4, R14, R14
 
 done:
-	ADD $64, R21, R21
-	ADD R19, R14, R14
-	MOVD 96(R0), R6
-	CBNZ R6, more
-	MOVD $0, R14
+	ADD $64, R25, R25
+	ADD R23, R21, R21
+	MOVD 96(R0), R1
+	CBNZ R1, more
+	MOVD $0, R21
 
 more:
-	ADD R19, R15, R15
-	SUBS $1, R23, R23
+	ADD R23, R22, R22
+	SUBS $1, R5, R5
 	BNE row
 	RET
 
@@ -1751,23 +1835,31 @@ TEXT ·neonProducts2x2(SB), NOSPLIT, $384-8
 	VORR V1.B16, V1.B16, V5.B16
 	VORR V2.B16, V2.B16, V6.B16
 	VORR V3.B16, V3.B16, V7.B16
-	MOVD 64(R0), R7
-	MOVD $0, R8
-	MOVD $0, R9
+	MOVD 112(R0), R7
+	MOVD 120(R0), R8
+	MOVD 128(R0), R9
+	MOVD $0, R10
+	CBNZ R7, ahead
+	MOVD R0, R7
+
+ahead:
+	MOVD 64(R0), R11
+	MOVD $0, R12
+	MOVD $0, R13
 
 tap:
-	MOVD 0(R0), R10
-	MOVD 0(R2), R11
-	ADD R11, R10, R8
-	ADD R7, R8, R9
+	MOVD 0(R0), R14
+	MOVD 0(R2), R15
+	ADD R15, R14, R12
+	ADD R11, R12, R13
 	ADD $8, R2, R2
-	MOVD 56(R0), R12
-	SUBS $4, R12, R12
+	MOVD 56(R0), R19
+	SUBS $4, R19, R19
 	BLT rest
 
 loop:
-	FMOVQ.P 16(R8), F8
-	FMOVQ.P 16(R9), F9
+	FMOVQ.P 16(R12), F8
+	FMOVQ.P 16(R13), F9
 	WORD $0x3cc0002a // ldur q10, [x1, #0]
 	WORD $0x3cc1002b // ldur q11, [x1, #16]
 	WORD $0x4f881140 // fmla v0.4s, v10.4s, v8.s[0]
@@ -1821,16 +1913,20 @@ loop:
 	WORD $0x4fa91b27 // fmla v7.4s, v25.4s, v9.s[3]
 	PRFM 704(R1), PLDL1KEEP
 	ADD $256, R1, R1
-	SUBS $4, R12, R12
+	PRFM (R7), PLDL2KEEP
+	ADD R8, R7, R7
+	SUBS $1, R9, R9
+	CSEL GT, R8, R10, R8
+	SUBS $4, R19, R19
 	BGE loop
 
 rest:
-	ADDS $4, R12, R12
+	ADDS $4, R19, R19
 	BEQ next
 
 single:
-	FMOVS.P 4(R8), F26
-	FMOVS.P 4(R9), F27
+	FMOVS.P 4(R12), F26
+	FMOVS.P 4(R13), F27
 	WORD $0x3cc0003c // ldur q28, [x1, #0]
 	WORD $0x3cc1003d // ldur q29, [x1, #16]
 	WORD $0x4f9a1380 // fmla v0.4s, v28.4s, v26.s[0]
@@ -1845,40 +1941,40 @@ single:
 	WORD $0x4f9b13e7 // fmla v7.4s, v31.4s, v27.s[0]
 	PRFM 512(R1), PLDL1KEEP
 	ADD $64, R1, R1
-	SUBS $1, R12, R12
+	SUBS $1, R19, R19
 	BNE single
 
 next:
 	SUBS $1, R3, R3
 	BNE tap
-	MOVD 32(R0), R13
-	MOVD 104(R0), R14
-	MOVD 96(R0), R15
-	MOVD 16(R0), R19
-	MOVD 80(R0), R20
-	MOVWU 60(R13), R21
-	CBZ R21, some
-	CBZ R15, clip
-	FMOVQ 0(R15), F10
+	MOVD 32(R0), R20
+	MOVD 104(R0), R21
+	MOVD 96(R0), R22
+	MOVD 16(R0), R23
+	MOVD 80(R0), R24
+	MOVWU 60(R20), R25
+	CBZ R25, some
+	CBZ R22, clip
+	FMOVQ 0(R22), F10
 	WORD $0x4e2ad400 // fadd v0.4s, v0.4s, v10.4s
-	FMOVQ 16(R15), F11
+	FMOVQ 16(R22), F11
 	WORD $0x4e2bd421 // fadd v1.4s, v1.4s, v11.4s
-	FMOVQ 32(R15), F12
+	FMOVQ 32(R22), F12
 	WORD $0x4e2cd442 // fadd v2.4s, v2.4s, v12.4s
-	FMOVQ 48(R15), F13
+	FMOVQ 48(R22), F13
 	WORD $0x4e2dd463 // fadd v3.4s, v3.4s, v13.4s
-	ADD R20, R15, R15
-	FMOVQ 0(R15), F14
+	ADD R24, R22, R22
+	FMOVQ 0(R22), F14
 	WORD $0x4e2ed484 // fadd v4.4s, v4.4s, v14.4s
-	FMOVQ 16(R15), F15
+	FMOVQ 16(R22), F15
 	WORD $0x4e2fd4a5 // fadd v5.4s, v5.4s, v15.4s
-	FMOVQ 32(R15), F16
+	FMOVQ 32(R22), F16
 	WORD $0x4e30d4c6 // fadd v6.4s, v6.4s, v16.4s
-	FMOVQ 48(R15), F17
+	FMOVQ 48(R22), F17
 	WORD $0x4e31d4e7 // fadd v7.4s, v7.4s, v17.4s
 
 clip:
-	CBZ R14, set
+	CBZ R21, set
 	WORD $0x4ea0e812 // fcmlt v18.4s, v0.4s, #0.0
 	WORD $0x4e721c00 // bic v0.16b, v0.16b, v18.16b
 	WORD $0x4ea0e833 // fcmlt v19.4s, v1.4s, #0.0
@@ -1897,104 +1993,104 @@ clip:
 	WORD $0x4e691ce7 // bic v7.16b, v7.16b, v9.16b
 
 set:
-	FSTPQ (F0, F1), 0(R19)
-	FSTPQ (F2, F3), 32(R19)
-	ADD R20, R19, R19
-	FSTPQ (F4, F5), 0(R19)
-	FSTPQ (F6, F7), 32(R19)
+	FSTPQ (F0, F1), 0(R23)
+	FSTPQ (F2, F3), 32(R23)
+	ADD R24, R23, R23
+	FSTPQ (F4, F5), 0(R23)
+	FSTPQ (F6, F7), 32(R23)
 	RET
 
 some:
-	MOVD $memory-384(SP), R22
-	FSTPQ (F0, F1), 0(R22)
-	FSTPQ (F2, F3), 32(R22)
-	FSTPQ (F4, F5), 64(R22)
-	FSTPQ (F6, F7), 96(R22)
-	FMOVQ 0(R13), F24
-	FMOVQ 16(R13), F25
+	MOVD $memory-384(SP), R4
+	FSTPQ (F0, F1), 0(R4)
+	FSTPQ (F2, F3), 32(R4)
+	FSTPQ (F4, F5), 64(R4)
+	FSTPQ (F6, F7), 96(R4)
+	FMOVQ 0(R20), F24
+	FMOVQ 16(R20), F25
 	VADD V25.S4, V24.S4, V24.S4
-	FMOVQ 32(R13), F28
+	FMOVQ 32(R20), F28
 	VADD V28.S4, V24.S4, V24.S4
-	FMOVQ 48(R13), F29
+	FMOVQ 48(R20), F29
 	VADD V29.S4, V24.S4, V24.S4
 	WORD $0x6f00e41a // movi v26.2d, #0
 	WORD $0x4eb1bb1b // addv s27, v24.4s
 	VSUB V27.S4, V26.S4, V30.S4
-	FMOVS F30, R23
-	MOVD $2, R24
+	FMOVS F30, R5
+	MOVD $2, R6
 
 row:
-	MOVD R23, R25
-	MOVD R22, R4
-	MOVD R15, R5
-	MOVD R19, R6
+	MOVD R5, R14
+	MOVD R4, R15
+	MOVD R22, R1
+	MOVD R23, R2
 
 four:
-	SUBS $4, R25, R25
+	SUBS $4, R14, R14
 	BLT two
-	FMOVQ 0(R4), F31
-	CBZ R15, fourClip
-	FMOVQ 0(R5), F10
+	FMOVQ 0(R15), F31
+	CBZ R22, fourClip
+	FMOVQ 0(R1), F10
 	WORD $0x4e2ad7ff // fadd v31.4s, v31.4s, v10.4s
 
 fourClip:
-	CBZ R14, fourSet
+	CBZ R21, fourSet
 	WORD $0x4ea0ebeb // fcmlt v11.4s, v31.4s, #0.0
 	WORD $0x4e6b1fff // bic v31.16b, v31.16b, v11.16b
 
 fourSet:
-	FMOVQ F31, 0(R6)
-	ADD $16, R4, R4
-	ADD $16, R5, R5
-	ADD $16, R6, R6
+	FMOVQ F31, 0(R2)
+	ADD $16, R15, R15
+	ADD $16, R1, R1
+	ADD $16, R2, R2
 	B four
 
 two:
-	TBZ $1, R25, one
-	FMOVD 0(R4), F12
-	CBZ R15, twoClip
-	FMOVD 0(R5), F13
+	TBZ $1, R14, one
+	FMOVD 0(R15), F12
+	CBZ R22, twoClip
+	FMOVD 0(R1), F13
 	WORD $0x4e2dd58c // fadd v12.4s, v12.4s, v13.4s
 
 twoClip:
-	CBZ R14, twoSet
+	CBZ R21, twoSet
 	WORD $0x4ea0e98e // fcmlt v14.4s, v12.4s, #0.0
 	WORD $0x4e6e1d8c // bic v12.16b, v12.16b, v14.16b
 
 twoSet:
-	FMOVD F12, 0(R6)
-	ADD $8, R4, R4
-	ADD $8, R5, R5
-	ADD $8, R6, R6
+	FMOVD F12, 0(R2)
+	ADD $8, R15, R15
+	ADD $8, R1, R1
+	ADD $8, R2, R2
 
 one:
-	TBZ $0, R25, done
-	FMOVS 0(R4), F15
-	CBZ R15, oneClip
-	FMOVS 0(R5), F16
+	TBZ $0, R14, done
+	FMOVS 0(R15), F15
+	CBZ R22, oneClip
+	FMOVS 0(R1), F16
 	WORD $0x4e30d5ef // fadd v15.4s, v15.4s, v16.4s
 
 oneClip:
-	CBZ R14, oneSet
+	CBZ R21, oneSet
 	WORD $0x4ea0e9f1 // fcmlt v17.4s, v15.4s, #0.0
 	WORD $0x4e711def // bic v15.16b, v15.16b, v17.16b
 
 oneSet:
-	FMOVS F15, 0(R6)
-	ADD $4, R4, R4
-	ADD $4, R5, R5
-	ADD $4, R6, R6
+	FMOVS F15, 0(R2)
+	ADD $4, R15, R15
+	ADD $4, R1, R1
+	ADD $4, R2, R2
 
 done:
-	ADD $64, R22, R22
-	ADD R20, R15, R15
-	MOVD 96(R0), R10
-	CBNZ R10, more
-	MOVD $0, R15
+	ADD $64, R4, R4
+	ADD R24, R22, R22
+	MOVD 96(R0), R3
+	CBNZ R3, more
+	MOVD $0, R22
 
 more:
-	ADD R20, R19, R19
-	SUBS $1, R24, R24
+	ADD R24, R23, R23
+	SUBS $1, R6, R6
 	BNE row
 	RET
 
@@ -2024,26 +2120,34 @@ TEXT ·neonProducts3x2(SB), NOSPLIT, $384-8
 	VORR V1.B16, V1.B16, V9.B16
 	VORR V2.B16, V2.B16, V10.B16
 	VORR V3.B16, V3.B16, V11.B16
-	MOVD 64(R0), R7
-	MOVD $0, R8
-	MOVD $0, R9
+	MOVD 112(R0), R7
+	MOVD 120(R0), R8
+	MOVD 128(R0), R9
 	MOVD $0, R10
+	CBNZ R7, ahead
+	MOVD R0, R7
+
+ahead:
+	MOVD 64(R0), R11
+	MOVD $0, R12
+	MOVD $0, R13
+	MOVD $0, R14
 
 tap:
-	MOVD 0(R0), R11
-	MOVD 0(R2), R12
-	ADD R12, R11, R8
-	ADD R7, R8, R9
-	ADD R7, R9, R10
+	MOVD 0(R0), R15
+	MOVD 0(R2), R19
+	ADD R19, R15, R12
+	ADD R11, R12, R13
+	ADD R11, R13, R14
 	ADD $8, R2, R2
-	MOVD 56(R0), R13
-	SUBS $4, R13, R13
+	MOVD 56(R0), R20
+	SUBS $4, R20, R20
 	BLT rest
 
 loop:
-	FMOVQ.P 16(R8), F12
-	FMOVQ.P 16(R9), F13
-	FMOVQ.P 16(R10), F14
+	FMOVQ.P 16(R12), F12
+	FMOVQ.P 16(R13), F13
+	FMOVQ.P 16(R14), F14
 	WORD $0x3cc0002f // ldur q15, [x1, #0]
 	WORD $0x3cc10030 // ldur q16, [x1, #16]
 	WORD $0x4f8c11e0 // fmla v0.4s, v15.4s, v12.s[0]
@@ -2113,17 +2217,21 @@ loop:
 	WORD $0x4fae1bcb // fmla v11.4s, v30.4s, v14.s[3]
 	PRFM 704(R1), PLDL1KEEP
 	ADD $256, R1, R1
-	SUBS $4, R13, R13
+	PRFM (R7), PLDL2KEEP
+	ADD R8, R7, R7
+	SUBS $1, R9, R9
+	CSEL GT, R8, R10, R8
+	SUBS $4, R20, R20
 	BGE loop
 
 rest:
-	ADDS $4, R13, R13
+	ADDS $4, R20, R20
 	BEQ next
 
 single:
-	FMOVS.P 4(R8), F31
-	FMOVS.P 4(R9), F15
-	FMOVS.P 4(R10), F16
+	FMOVS.P 4(R12), F31
+	FMOVS.P 4(R13), F15
+	FMOVS.P 4(R14), F16
 	WORD $0x3cc00031 // ldur q17, [x1, #0]
 	WORD $0x3cc10032 // ldur q18, [x1, #16]
 	WORD $0x4f9f1220 // fmla v0.4s, v17.4s, v31.s[0]
@@ -2142,49 +2250,49 @@ single:
 	WORD $0x4f90128b // fmla v11.4s, v20.4s, v16.s[0]
 	PRFM 512(R1), PLDL1KEEP
 	ADD $64, R1, R1
-	SUBS $1, R13, R13
+	SUBS $1, R20, R20
 	BNE single
 
 next:
 	SUBS $1, R3, R3
 	BNE tap
-	MOVD 32(R0), R14
-	MOVD 104(R0), R15
-	MOVD 96(R0), R19
-	MOVD 16(R0), R20
-	MOVD 80(R0), R21
-	MOVWU 60(R14), R22
-	CBZ R22, some
-	CBZ R19, clip
-	FMOVQ 0(R19), F21
+	MOVD 32(R0), R21
+	MOVD 104(R0), R22
+	MOVD 96(R0), R23
+	MOVD 16(R0), R24
+	MOVD 80(R0), R25
+	MOVWU 60(R21), R4
+	CBZ R4, some
+	CBZ R23, clip
+	FMOVQ 0(R23), F21
 	WORD $0x4e35d400 // fadd v0.4s, v0.4s, v21.4s
-	FMOVQ 16(R19), F22
+	FMOVQ 16(R23), F22
 	WORD $0x4e36d421 // fadd v1.4s, v1.4s, v22.4s
-	FMOVQ 32(R19), F23
+	FMOVQ 32(R23), F23
 	WORD $0x4e37d442 // fadd v2.4s, v2.4s, v23.4s
-	FMOVQ 48(R19), F24
+	FMOVQ 48(R23), F24
 	WORD $0x4e38d463 // fadd v3.4s, v3.4s, v24.4s
-	ADD R21, R19, R19
-	FMOVQ 0(R19), F25
+	ADD R25, R23, R23
+	FMOVQ 0(R23), F25
 	WORD $0x4e39d484 // fadd v4.4s, v4.4s, v25.4s
-	FMOVQ 16(R19), F26
+	FMOVQ 16(R23), F26
 	WORD $0x4e3ad4a5 // fadd v5.4s, v5.4s, v26.4s
-	FMOVQ 32(R19), F27
+	FMOVQ 32(R23), F27
 	WORD $0x4e3bd4c6 // fadd v6.4s, v6.4s, v27.4s
-	FMOVQ 48(R19), F28
+	FMOVQ 48(R23), F28
 	WORD $0x4e3cd4e7 // fadd v7.4s, v7.4s, v28.4s
-	ADD R21, R19, R19
-	FMOVQ 0(R19), F12
+	ADD R25, R23, R23
+	FMOVQ 0(R23), F12
 	WORD $0x4e2cd508 // fadd v8.4s, v8.4s, v12.4s
-	FMOVQ 16(R19), F13
+	FMOVQ 16(R23), F13
 	WORD $0x4e2dd529 // fadd v9.4s, v9.4s, v13.4s
-	FMOVQ 32(R19), F14
+	FMOVQ 32(R23), F14
 	WORD $0x4e2ed54a // fadd v10.4s, v10.4s, v14.4s
-	FMOVQ 48(R19), F29
+	FMOVQ 48(R23), F29
 	WORD $0x4e3dd56b // fadd v11.4s, v11.4s, v29.4s
 
 clip:
-	CBZ R15, set
+	CBZ R22, set
 	WORD $0x4ea0e81e // fcmlt v30.4s, v0.4s, #0.0
 	WORD $0x4e7e1c00 // bic v0.16b, v0.16b, v30.16b
 	WORD $0x4ea0e831 // fcmlt v17.4s, v1.4s, #0.0
@@ -2211,109 +2319,109 @@ clip:
 	WORD $0x4e781d6b // bic v11.16b, v11.16b, v24.16b
 
 set:
-	FSTPQ (F0, F1), 0(R20)
-	FSTPQ (F2, F3), 32(R20)
-	ADD R21, R20, R20
-	FSTPQ (F4, F5), 0(R20)
-	FSTPQ (F6, F7), 32(R20)
-	ADD R21, R20, R20
-	FSTPQ (F8, F9), 0(R20)
-	FSTPQ (F10, F11), 32(R20)
+	FSTPQ (F0, F1), 0(R24)
+	FSTPQ (F2, F3), 32(R24)
+	ADD R25, R24, R24
+	FSTPQ (F4, F5), 0(R24)
+	FSTPQ (F6, F7), 32(R24)
+	ADD R25, R24, R24
+	FSTPQ (F8, F9), 0(R24)
+	FSTPQ (F10, F11), 32(R24)
 	RET
 
 some:
-	MOVD $memory-384(SP), R23
-	FSTPQ (F0, F1), 0(R23)
-	FSTPQ (F2, F3), 32(R23)
-	FSTPQ (F4, F5), 64(R23)
-	FSTPQ (F6, F7), 96(R23)
-	FSTPQ (F8, F9), 128(R23)
-	FSTPQ (F10, F11), 160(R23)
-	FMOVQ 0(R14), F25
-	FMOVQ 16(R14), F26
+	MOVD $memory-384(SP), R5
+	FSTPQ (F0, F1), 0(R5)
+	FSTPQ (F2, F3), 32(R5)
+	FSTPQ (F4, F5), 64(R5)
+	FSTPQ (F6, F7), 96(R5)
+	FSTPQ (F8, F9), 128(R5)
+	FSTPQ (F10, F11), 160(R5)
+	FMOVQ 0(R21), F25
+	FMOVQ 16(R21), F26
 	VADD V26.S4, V25.S4, V25.S4
-	FMOVQ 32(R14), F27
+	FMOVQ 32(R21), F27
 	VADD V27.S4, V25.S4, V25.S4
-	FMOVQ 48(R14), F28
+	FMOVQ 48(R21), F28
 	VADD V28.S4, V25.S4, V25.S4
 	WORD $0x6f00e40c // movi v12.2d, #0
 	WORD $0x4eb1bb2d // addv s13, v25.4s
 	VSUB V13.S4, V12.S4, V14.S4
-	FMOVS F14, R24
-	MOVD $3, R25
+	FMOVS F14, R6
+	MOVD $3, R15
 
 row:
-	MOVD R24, R4
-	MOVD R23, R5
-	MOVD R19, R6
-	MOVD R20, R11
+	MOVD R6, R19
+	MOVD R5, R1
+	MOVD R23, R2
+	MOVD R24, R3
 
 four:
-	SUBS $4, R4, R4
+	SUBS $4, R19, R19
 	BLT two
-	FMOVQ 0(R5), F29
-	CBZ R19, fourClip
-	FMOVQ 0(R6), F30
+	FMOVQ 0(R1), F29
+	CBZ R23, fourClip
+	FMOVQ 0(R2), F30
 	WORD $0x4e3ed7bd // fadd v29.4s, v29.4s, v30.4s
 
 fourClip:
-	CBZ R15, fourSet
+	CBZ R22, fourSet
 	WORD $0x4ea0ebb1 // fcmlt v17.4s, v29.4s, #0.0
 	WORD $0x4e711fbd // bic v29.16b, v29.16b, v17.16b
 
 fourSet:
-	FMOVQ F29, 0(R11)
-	ADD $16, R5, R5
-	ADD $16, R6, R6
-	ADD $16, R11, R11
+	FMOVQ F29, 0(R3)
+	ADD $16, R1, R1
+	ADD $16, R2, R2
+	ADD $16, R3, R3
 	B four
 
 two:
-	TBZ $1, R4, one
-	FMOVD 0(R5), F18
-	CBZ R19, twoClip
-	FMOVD 0(R6), F31
+	TBZ $1, R19, one
+	FMOVD 0(R1), F18
+	CBZ R23, twoClip
+	FMOVD 0(R2), F31
 	WORD $0x4e3fd652 // fadd v18.4s, v18.4s, v31.4s
 
 twoClip:
-	CBZ R15, twoSet
+	CBZ R22, twoSet
 	WORD $0x4ea0ea4f // fcmlt v15.4s, v18.4s, #0.0
 	WORD $0x4e6f1e52 // bic v18.16b, v18.16b, v15.16b
 
 twoSet:
-	FMOVD F18, 0(R11)
-	ADD $8, R5, R5
-	ADD $8, R6, R6
-	ADD $8, R11, R11
+	FMOVD F18, 0(R3)
+	ADD $8, R1, R1
+	ADD $8, R2, R2
+	ADD $8, R3, R3
 
 one:
-	TBZ $0, R4, done
-	FMOVS 0(R5), F16
-	CBZ R19, oneClip
-	FMOVS 0(R6), F19
+	TBZ $0, R19, done
+	FMOVS 0(R1), F16
+	CBZ R23, oneClip
+	FMOVS 0(R2), F19
 	WORD $0x4e33d610 // fadd v16.4s, v16.4s, v19.4s
 
 oneClip:
-	CBZ R15, oneSet
+	CBZ R22, oneSet
 	WORD $0x4ea0ea14 // fcmlt v20.4s, v16.4s, #0.0
 	WORD $0x4e741e10 // bic v16.16b, v16.16b, v20.16b
 
 oneSet:
-	FMOVS F16, 0(R11)
-	ADD $4, R5, R5
-	ADD $4, R6, R6
-	ADD $4, R11, R11
+	FMOVS F16, 0(R3)
+	ADD $4, R1, R1
+	ADD $4, R2, R2
+	ADD $4, R3, R3
 
 done:
-	ADD $64, R23, R23
-	ADD R21, R19, R19
-	MOVD 96(R0), R12
-	CBNZ R12, more
-	MOVD $0, R19
+	ADD $64, R5, R5
+	ADD R25, R23, R23
+	MOVD 96(R0), R7
+	CBNZ R7, more
+	MOVD $0, R23
 
 more:
-	ADD R21, R20, R20
-	SUBS $1, R25, R25
+	ADD R25, R24, R24
+	SUBS $1, R15, R15
 	BNE row
 	RET
 
@@ -2349,29 +2457,37 @@ TEXT ·neonProducts4x2(SB), NOSPLIT, $384-8
 	VORR V1.B16, V1.B16, V13.B16
 	VORR V2.B16, V2.B16, V14.B16
 	VORR V3.B16, V3.B16, V15.B16
-	MOVD 64(R0), R7
-	MOVD $0, R8
-	MOVD $0, R9
+	MOVD 112(R0), R7
+	MOVD 120(R0), R8
+	MOVD 128(R0), R9
 	MOVD $0, R10
-	MOVD $0, R11
+	CBNZ R7, ahead
+	MOVD R0, R7
+
+ahead:
+	MOVD 64(R0), R11
+	MOVD $0, R12
+	MOVD $0, R13
+	MOVD $0, R14
+	MOVD $0, R15
 
 tap:
-	MOVD 0(R0), R12
-	MOVD 0(R2), R13
-	ADD R13, R12, R8
-	ADD R7, R8, R9
-	ADD R7, R9, R10
-	ADD R7, R10, R11
+	MOVD 0(R0), R19
+	MOVD 0(R2), R20
+	ADD R20, R19, R12
+	ADD R11, R12, R13
+	ADD R11, R13, R14
+	ADD R11, R14, R15
 	ADD $8, R2, R2
-	MOVD 56(R0), R14
-	SUBS $4, R14, R14
+	MOVD 56(R0), R21
+	SUBS $4, R21, R21
 	BLT rest
 
 loop:
-	FMOVQ.P 16(R8), F16
-	FMOVQ.P 16(R9), F17
-	FMOVQ.P 16(R10), F18
-	FMOVQ.P 16(R11), F19
+	FMOVQ.P 16(R12), F16
+	FMOVQ.P 16(R13), F17
+	FMOVQ.P 16(R14), F18
+	FMOVQ.P 16(R15), F19
 	WORD $0x3cc00034 // ldur q20, [x1, #0]
 	WORD $0x3cc10035 // ldur q21, [x1, #16]
 	WORD $0x4f901280 // fmla v0.4s, v20.4s, v16.s[0]
@@ -2457,18 +2573,22 @@ loop:
 	WORD $0x4fb31aef // fmla v15.4s, v23.4s, v19.s[3]
 	PRFM 704(R1), PLDL1KEEP
 	ADD $256, R1, R1
-	SUBS $4, R14, R14
+	PRFM (R7), PLDL2KEEP
+	ADD R8, R7, R7
+	SUBS $1, R9, R9
+	CSEL GT, R8, R10, R8
+	SUBS $4, R21, R21
 	BGE loop
 
 rest:
-	ADDS $4, R14, R14
+	ADDS $4, R21, R21
 	BEQ next
 
 single:
-	FMOVS.P 4(R8), F24
-	FMOVS.P 4(R9), F25
-	FMOVS.P 4(R10), F26
-	FMOVS.P 4(R11), F27
+	FMOVS.P 4(R12), F24
+	FMOVS.P 4(R13), F25
+	FMOVS.P 4(R14), F26
+	FMOVS.P 4(R15), F27
 	WORD $0x3cc0003c // ldur q28, [x1, #0]
 	WORD $0x3cc1003d // ldur q29, [x1, #16]
 	WORD $0x4f981380 // fmla v0.4s, v28.4s, v24.s[0]
@@ -2491,58 +2611,58 @@ single:
 	WORD $0x4f9b13ef // fmla v15.4s, v31.4s, v27.s[0]
 	PRFM 512(R1), PLDL1KEEP
 	ADD $64, R1, R1
-	SUBS $1, R14, R14
+	SUBS $1, R21, R21
 	BNE single
 
 next:
 	SUBS $1, R3, R3
 	BNE tap
-	MOVD 32(R0), R15
-	MOVD 104(R0), R19
-	MOVD 96(R0), R20
-	MOVD 16(R0), R21
-	MOVD 80(R0), R22
-	MOVWU 60(R15), R23
-	CBZ R23, some
-	CBZ R20, clip
-	FMOVQ 0(R20), F20
+	MOVD 32(R0), R22
+	MOVD 104(R0), R23
+	MOVD 96(R0), R24
+	MOVD 16(R0), R25
+	MOVD 80(R0), R4
+	MOVWU 60(R22), R5
+	CBZ R5, some
+	CBZ R24, clip
+	FMOVQ 0(R24), F20
 	WORD $0x4e34d400 // fadd v0.4s, v0.4s, v20.4s
-	FMOVQ 16(R20), F21
+	FMOVQ 16(R24), F21
 	WORD $0x4e35d421 // fadd v1.4s, v1.4s, v21.4s
-	FMOVQ 32(R20), F16
+	FMOVQ 32(R24), F16
 	WORD $0x4e30d442 // fadd v2.4s, v2.4s, v16.4s
-	FMOVQ 48(R20), F17
+	FMOVQ 48(R24), F17
 	WORD $0x4e31d463 // fadd v3.4s, v3.4s, v17.4s
-	ADD R22, R20, R20
-	FMOVQ 0(R20), F18
+	ADD R4, R24, R24
+	FMOVQ 0(R24), F18
 	WORD $0x4e32d484 // fadd v4.4s, v4.4s, v18.4s
-	FMOVQ 16(R20), F19
+	FMOVQ 16(R24), F19
 	WORD $0x4e33d4a5 // fadd v5.4s, v5.4s, v19.4s
-	FMOVQ 32(R20), F22
+	FMOVQ 32(R24), F22
 	WORD $0x4e36d4c6 // fadd v6.4s, v6.4s, v22.4s
-	FMOVQ 48(R20), F23
+	FMOVQ 48(R24), F23
 	WORD $0x4e37d4e7 // fadd v7.4s, v7.4s, v23.4s
-	ADD R22, R20, R20
-	FMOVQ 0(R20), F28
+	ADD R4, R24, R24
+	FMOVQ 0(R24), F28
 	WORD $0x4e3cd508 // fadd v8.4s, v8.4s, v28.4s
-	FMOVQ 16(R20), F29
+	FMOVQ 16(R24), F29
 	WORD $0x4e3dd529 // fadd v9.4s, v9.4s, v29.4s
-	FMOVQ 32(R20), F24
+	FMOVQ 32(R24), F24
 	WORD $0x4e38d54a // fadd v10.4s, v10.4s, v24.4s
-	FMOVQ 48(R20), F25
+	FMOVQ 48(R24), F25
 	WORD $0x4e39d56b // fadd v11.4s, v11.4s, v25.4s
-	ADD R22, R20, R20
-	FMOVQ 0(R20), F26
+	ADD R4, R24, R24
+	FMOVQ 0(R24), F26
 	WORD $0x4e3ad58c // fadd v12.4s, v12.4s, v26.4s
-	FMOVQ 16(R20), F27
+	FMOVQ 16(R24), F27
 	WORD $0x4e3bd5ad // fadd v13.4s, v13.4s, v27.4s
-	FMOVQ 32(R20), F30
+	FMOVQ 32(R24), F30
 	WORD $0x4e3ed5ce // fadd v14.4s, v14.4s, v30.4s
-	FMOVQ 48(R20), F31
+	FMOVQ 48(R24), F31
 	WORD $0x4e3fd5ef // fadd v15.4s, v15.4s, v31.4s
 
 clip:
-	CBZ R19, set
+	CBZ R23, set
 	WORD $0x4ea0e814 // fcmlt v20.4s, v0.4s, #0.0
 	WORD $0x4e741c00 // bic v0.16b, v0.16b, v20.16b
 	WORD $0x4ea0e835 // fcmlt v21.4s, v1.4s, #0.0
@@ -2577,114 +2697,114 @@ clip:
 	WORD $0x4e7f1def // bic v15.16b, v15.16b, v31.16b
 
 set:
-	FSTPQ (F0, F1), 0(R21)
-	FSTPQ (F2, F3), 32(R21)
-	ADD R22, R21, R21
-	FSTPQ (F4, F5), 0(R21)
-	FSTPQ (F6, F7), 32(R21)
-	ADD R22, R21, R21
-	FSTPQ (F8, F9), 0(R21)
-	FSTPQ (F10, F11), 32(R21)
-	ADD R22, R21, R21
-	FSTPQ (F12, F13), 0(R21)
-	FSTPQ (F14, F15), 32(R21)
+	FSTPQ (F0, F1), 0(R25)
+	FSTPQ (F2, F3), 32(R25)
+	ADD R4, R25, R25
+	FSTPQ (F4, F5), 0(R25)
+	FSTPQ (F6, F7), 32(R25)
+	ADD R4, R25, R25
+	FSTPQ (F8, F9), 0(R25)
+	FSTPQ (F10, F11), 32(R25)
+	ADD R4, R25, R25
+	FSTPQ (F12, F13), 0(R25)
+	FSTPQ (F14, F15), 32(R25)
 	RET
 
 some:
-	MOVD $memory-384(SP), R24
-	FSTPQ (F0, F1), 0(R24)
-	FSTPQ (F2, F3), 32(R24)
-	FSTPQ (F4, F5), 64(R24)
-	FSTPQ (F6, F7), 96(R24)
-	FSTPQ (F8, F9), 128(R24)
-	FSTPQ (F10, F11), 160(R24)
-	FSTPQ (F12, F13), 192(R24)
-	FSTPQ (F14, F15), 224(R24)
-	FMOVQ 0(R15), F20
-	FMOVQ 16(R15), F21
+	MOVD $memory-384(SP), R6
+	FSTPQ (F0, F1), 0(R6)
+	FSTPQ (F2, F3), 32(R6)
+	FSTPQ (F4, F5), 64(R6)
+	FSTPQ (F6, F7), 96(R6)
+	FSTPQ (F8, F9), 128(R6)
+	FSTPQ (F10, F11), 160(R6)
+	FSTPQ (F12, F13), 192(R6)
+	FSTPQ (F14, F15), 224(R6)
+	FMOVQ 0(R22), F20
+	FMOVQ 16(R22), F21
 	VADD V21.S4, V20.S4, V20.S4
-	FMOVQ 32(R15), F16
+	FMOVQ 32(R22), F16
 	VADD V16.S4, V20.S4, V20.S4
-	FMOVQ 48(R15), F17
+	FMOVQ 48(R22), F17
 	VADD V17.S4, V20.S4, V20.S4
 	WORD $0x6f00e412 // movi v18.2d, #0
 	WORD $0x4eb1ba93 // addv s19, v20.4s
 	VSUB V19.S4, V18.S4, V22.S4
-	FMOVS F22, R25
-	MOVD $4, R4
+	FMOVS F22, R19
+	MOVD $4, R20
 
 row:
-	MOVD R25, R5
-	MOVD R24, R6
-	MOVD R20, R12
-	MOVD R21, R13
+	MOVD R19, R1
+	MOVD R6, R2
+	MOVD R24, R3
+	MOVD R25, R7
 
 four:
-	SUBS $4, R5, R5
+	SUBS $4, R1, R1
 	BLT two
-	FMOVQ 0(R6), F23
-	CBZ R20, fourClip
-	FMOVQ 0(R12), F28
+	FMOVQ 0(R2), F23
+	CBZ R24, fourClip
+	FMOVQ 0(R3), F28
 	WORD $0x4e3cd6f7 // fadd v23.4s, v23.4s, v28.4s
 
 fourClip:
-	CBZ R19, fourSet
+	CBZ R23, fourSet
 	WORD $0x4ea0eafd // fcmlt v29.4s, v23.4s, #0.0
 	WORD $0x4e7d1ef7 // bic v23.16b, v23.16b, v29.16b
 
 fourSet:
-	FMOVQ F23, 0(R13)
-	ADD $16, R6, R6
-	ADD $16, R12, R12
-	ADD $16, R13, R13
+	FMOVQ F23, 0(R7)
+	ADD $16, R2, R2
+	ADD $16, R3, R3
+	ADD $16, R7, R7
 	B four
 
 two:
-	TBZ $1, R5, one
-	FMOVD 0(R6), F24
-	CBZ R20, twoClip
-	FMOVD 0(R12), F25
+	TBZ $1, R1, one
+	FMOVD 0(R2), F24
+	CBZ R24, twoClip
+	FMOVD 0(R3), F25
 	WORD $0x4e39d718 // fadd v24.4s, v24.4s, v25.4s
 
 twoClip:
-	CBZ R19, twoSet
+	CBZ R23, twoSet
 	WORD $0x4ea0eb1a // fcmlt v26.4s, v24.4s, #0.0
 	WORD $0x4e7a1f18 // bic v24.16b, v24.16b, v26.16b
 
 twoSet:
-	FMOVD F24, 0(R13)
-	ADD $8, R6, R6
-	ADD $8, R12, R12
-	ADD $8, R13, R13
+	FMOVD F24, 0(R7)
+	ADD $8, R2, R2
+	ADD $8, R3, R3
+	ADD $8, R7, R7
 
 one:
-	TBZ $0, R5, done
-	FMOVS 0(R6), F27
-	CBZ R20, oneClip
-	FMOVS 0(R12), F30
+	TBZ $0, R1, done
+	FMOVS 0(R2), F27
+	CBZ R24, oneClip
+	FMOVS 0(R3), F30
 	WORD $0x4e3ed77b // fadd v27.4s, v27.4s, v30.4s
 
 oneClip:
-	CBZ R19, oneSet
+	CBZ R23, oneSet
 	WORD $0x4ea0eb60 // fcmlt v0.4s, v27.4s, #0.0
 	WORD $0x4e601f7b // bic v27.16b, v27.16b, v0.16b
 
 oneSet:
-	FMOVS F27, 0(R13)
-	ADD $4, R6, R6
-	ADD $4, R12, R12
-	ADD $4, R13, R13
+	FMOVS F27, 0(R7)
+	ADD $4, R2, R2
+	ADD $4, R3, R3
+	ADD $4, R7, R7
 
 done:
-	ADD $64, R24, R24
-	ADD R22, R20, R20
-	MOVD 96(R0), R1
-	CBNZ R1, more
-	MOVD $0, R20
+	ADD $64, R6, R6
+	ADD R4, R24, R24
+	MOVD 96(R0), R8
+	CBNZ R8, more
+	MOVD $0, R24
 
 more:
-	ADD R22, R21, R21
-	SUBS $1, R4, R4
+	ADD R4, R25, R25
+	SUBS $1, R20, R20
 	BNE row
 	RET
 
@@ -2726,32 +2846,40 @@ TEXT ·neonProducts5x2(SB), NOSPLIT, $384-8
 	VORR V1.B16, V1.B16, V17.B16
 	VORR V2.B16, V2.B16, V18.B16
 	VORR V3.B16, V3.B16, V19.B16
-	MOVD 64(R0), R7
-	MOVD $0, R8
-	MOVD $0, R9
+	MOVD 112(R0), R7
+	MOVD 120(R0), R8
+	MOVD 128(R0), R9
 	MOVD $0, R10
-	MOVD $0, R11
+	CBNZ R7, ahead
+	MOVD R0, R7
+
+ahead:
+	MOVD 64(R0), R11
 	MOVD $0, R12
+	MOVD $0, R13
+	MOVD $0, R14
+	MOVD $0, R15
+	MOVD $0, R19
 
 tap:
-	MOVD 0(R0), R13
-	MOVD 0(R2), R14
-	ADD R14, R13, R8
-	ADD R7, R8, R9
-	ADD R7, R9, R10
-	ADD R7, R10, R11
-	ADD R7, R11, R12
+	MOVD 0(R0), R20
+	MOVD 0(R2), R21
+	ADD R21, R20, R12
+	ADD R11, R12, R13
+	ADD R11, R13, R14
+	ADD R11, R14, R15
+	ADD R11, R15, R19
 	ADD $8, R2, R2
-	MOVD 56(R0), R15
-	SUBS $4, R15, R15
+	MOVD 56(R0), R22
+	SUBS $4, R22, R22
 	BLT rest
 
 loop:
-	FMOVQ.P 16(R8), F20
-	FMOVQ.P 16(R9), F21
-	FMOVQ.P 16(R10), F22
-	FMOVQ.P 16(R11), F23
-	FMOVQ.P 16(R12), F24
+	FMOVQ.P 16(R12), F20
+	FMOVQ.P 16(R13), F21
+	FMOVQ.P 16(R14), F22
+	FMOVQ.P 16(R15), F23
+	FMOVQ.P 16(R19), F24
 	WORD $0x3cc00039 // ldur q25, [x1, #0]
 	WORD $0x3cc1003a // ldur q26, [x1, #16]
 	WORD $0x4f941320 // fmla v0.4s, v25.4s, v20.s[0]
@@ -2853,19 +2981,23 @@ loop:
 	WORD $0x4fb81b53 // fmla v19.4s, v26.4s, v24.s[3]
 	PRFM 704(R1), PLDL1KEEP
 	ADD $256, R1, R1
-	SUBS $4, R15, R15
+	PRFM (R7), PLDL2KEEP
+	ADD R8, R7, R7
+	SUBS $1, R9, R9
+	CSEL GT, R8, R10, R8
+	SUBS $4, R22, R22
 	BGE loop
 
 rest:
-	ADDS $4, R15, R15
+	ADDS $4, R22, R22
 	BEQ next
 
 single:
-	FMOVS.P 4(R8), F27
-	FMOVS.P 4(R9), F28
-	FMOVS.P 4(R10), F29
-	FMOVS.P 4(R11), F30
-	FMOVS.P 4(R12), F31
+	FMOVS.P 4(R12), F27
+	FMOVS.P 4(R13), F28
+	FMOVS.P 4(R14), F29
+	FMOVS.P 4(R15), F30
+	FMOVS.P 4(R19), F31
 	WORD $0x3cc00034 // ldur q20, [x1, #0]
 	WORD $0x3cc10035 // ldur q21, [x1, #16]
 	WORD $0x4f9b1280 // fmla v0.4s, v20.4s, v27.s[0]
@@ -2892,67 +3024,67 @@ single:
 	WORD $0x4f9f12f3 // fmla v19.4s, v23.4s, v31.s[0]
 	PRFM 512(R1), PLDL1KEEP
 	ADD $64, R1, R1
-	SUBS $1, R15, R15
+	SUBS $1, R22, R22
 	BNE single
 
 next:
 	SUBS $1, R3, R3
 	BNE tap
-	MOVD 32(R0), R19
-	MOVD 104(R0), R20
-	MOVD 96(R0), R21
-	MOVD 16(R0), R22
-	MOVD 80(R0), R23
-	MOVWU 60(R19), R24
-	CBZ R24, some
-	CBZ R21, clip
-	FMOVQ 0(R21), F24
+	MOVD 32(R0), R23
+	MOVD 104(R0), R24
+	MOVD 96(R0), R25
+	MOVD 16(R0), R4
+	MOVD 80(R0), R5
+	MOVWU 60(R23), R6
+	CBZ R6, some
+	CBZ R25, clip
+	FMOVQ 0(R25), F24
 	WORD $0x4e38d400 // fadd v0.4s, v0.4s, v24.4s
-	FMOVQ 16(R21), F25
+	FMOVQ 16(R25), F25
 	WORD $0x4e39d421 // fadd v1.4s, v1.4s, v25.4s
-	FMOVQ 32(R21), F26
+	FMOVQ 32(R25), F26
 	WORD $0x4e3ad442 // fadd v2.4s, v2.4s, v26.4s
-	FMOVQ 48(R21), F20
+	FMOVQ 48(R25), F20
 	WORD $0x4e34d463 // fadd v3.4s, v3.4s, v20.4s
-	ADD R23, R21, R21
-	FMOVQ 0(R21), F21
+	ADD R5, R25, R25
+	FMOVQ 0(R25), F21
 	WORD $0x4e35d484 // fadd v4.4s, v4.4s, v21.4s
-	FMOVQ 16(R21), F27
+	FMOVQ 16(R25), F27
 	WORD $0x4e3bd4a5 // fadd v5.4s, v5.4s, v27.4s
-	FMOVQ 32(R21), F28
+	FMOVQ 32(R25), F28
 	WORD $0x4e3cd4c6 // fadd v6.4s, v6.4s, v28.4s
-	FMOVQ 48(R21), F29
+	FMOVQ 48(R25), F29
 	WORD $0x4e3dd4e7 // fadd v7.4s, v7.4s, v29.4s
-	ADD R23, R21, R21
-	FMOVQ 0(R21), F30
+	ADD R5, R25, R25
+	FMOVQ 0(R25), F30
 	WORD $0x4e3ed508 // fadd v8.4s, v8.4s, v30.4s
-	FMOVQ 16(R21), F31
+	FMOVQ 16(R25), F31
 	WORD $0x4e3fd529 // fadd v9.4s, v9.4s, v31.4s
-	FMOVQ 32(R21), F22
+	FMOVQ 32(R25), F22
 	WORD $0x4e36d54a // fadd v10.4s, v10.4s, v22.4s
-	FMOVQ 48(R21), F23
+	FMOVQ 48(R25), F23
 	WORD $0x4e37d56b // fadd v11.4s, v11.4s, v23.4s
-	ADD R23, R21, R21
-	FMOVQ 0(R21), F24
+	ADD R5, R25, R25
+	FMOVQ 0(R25), F24
 	WORD $0x4e38d58c // fadd v12.4s, v12.4s, v24.4s
-	FMOVQ 16(R21), F25
+	FMOVQ 16(R25), F25
 	WORD $0x4e39d5ad // fadd v13.4s, v13.4s, v25.4s
-	FMOVQ 32(R21), F26
+	FMOVQ 32(R25), F26
 	WORD $0x4e3ad5ce // fadd v14.4s, v14.4s, v26.4s
-	FMOVQ 48(R21), F20
+	FMOVQ 48(R25), F20
 	WORD $0x4e34d5ef // fadd v15.4s, v15.4s, v20.4s
-	ADD R23, R21, R21
-	FMOVQ 0(R21), F21
+	ADD R5, R25, R25
+	FMOVQ 0(R25), F21
 	WORD $0x4e35d610 // fadd v16.4s, v16.4s, v21.4s
-	FMOVQ 16(R21), F27
+	FMOVQ 16(R25), F27
 	WORD $0x4e3bd631 // fadd v17.4s, v17.4s, v27.4s
-	FMOVQ 32(R21), F28
+	FMOVQ 32(R25), F28
 	WORD $0x4e3cd652 // fadd v18.4s, v18.4s, v28.4s
-	FMOVQ 48(R21), F29
+	FMOVQ 48(R25), F29
 	WORD $0x4e3dd673 // fadd v19.4s, v19.4s, v29.4s
 
 clip:
-	CBZ R20, set
+	CBZ R24, set
 	WORD $0x4ea0e81e // fcmlt v30.4s, v0.4s, #0.0
 	WORD $0x4e7e1c00 // bic v0.16b, v0.16b, v30.16b
 	WORD $0x4ea0e83f // fcmlt v31.4s, v1.4s, #0.0
@@ -2995,119 +3127,119 @@ clip:
 	WORD $0x4e741e73 // bic v19.16b, v19.16b, v20.16b
 
 set:
-	FSTPQ (F0, F1), 0(R22)
-	FSTPQ (F2, F3), 32(R22)
-	ADD R23, R22, R22
-	FSTPQ (F4, F5), 0(R22)
-	FSTPQ (F6, F7), 32(R22)
-	ADD R23, R22, R22
-	FSTPQ (F8, F9), 0(R22)
-	FSTPQ (F10, F11), 32(R22)
-	ADD R23, R22, R22
-	FSTPQ (F12, F13), 0(R22)
-	FSTPQ (F14, F15), 32(R22)
-	ADD R23, R22, R22
-	FSTPQ (F16, F17), 0(R22)
-	FSTPQ (F18, F19), 32(R22)
+	FSTPQ (F0, F1), 0(R4)
+	FSTPQ (F2, F3), 32(R4)
+	ADD R5, R4, R4
+	FSTPQ (F4, F5), 0(R4)
+	FSTPQ (F6, F7), 32(R4)
+	ADD R5, R4, R4
+	FSTPQ (F8, F9), 0(R4)
+	FSTPQ (F10, F11), 32(R4)
+	ADD R5, R4, R4
+	FSTPQ (F12, F13), 0(R4)
+	FSTPQ (F14, F15), 32(R4)
+	ADD R5, R4, R4
+	FSTPQ (F16, F17), 0(R4)
+	FSTPQ (F18, F19), 32(R4)
 	RET
 
 some:
-	MOVD $memory-384(SP), R25
-	FSTPQ (F0, F1), 0(R25)
-	FSTPQ (F2, F3), 32(R25)
-	FSTPQ (F4, F5), 64(R25)
-	FSTPQ (F6, F7), 96(R25)
-	FSTPQ (F8, F9), 128(R25)
-	FSTPQ (F10, F11), 160(R25)
-	FSTPQ (F12, F13), 192(R25)
-	FSTPQ (F14, F15), 224(R25)
-	FSTPQ (F16, F17), 256(R25)
-	FSTPQ (F18, F19), 288(R25)
-	FMOVQ 0(R19), F21
-	FMOVQ 16(R19), F27
+	MOVD $memory-384(SP), R20
+	FSTPQ (F0, F1), 0(R20)
+	FSTPQ (F2, F3), 32(R20)
+	FSTPQ (F4, F5), 64(R20)
+	FSTPQ (F6, F7), 96(R20)
+	FSTPQ (F8, F9), 128(R20)
+	FSTPQ (F10, F11), 160(R20)
+	FSTPQ (F12, F13), 192(R20)
+	FSTPQ (F14, F15), 224(R20)
+	FSTPQ (F16, F17), 256(R20)
+	FSTPQ (F18, F19), 288(R20)
+	FMOVQ 0(R23), F21
+	FMOVQ 16(R23), F27
 	VADD V27.S4, V21.S4, V21.S4
-	FMOVQ 32(R19), F28
+	FMOVQ 32(R23), F28
 	VADD V28.S4, V21.S4, V21.S4
-	FMOVQ 48(R19), F29
+	FMOVQ 48(R23), F29
 	VADD V29.S4, V21.S4, V21.S4
 	WORD $0x6f00e41e // movi v30.2d, #0
 	WORD $0x4eb1babf // addv s31, v21.4s
 	VSUB V31.S4, V30.S4, V22.S4
-	FMOVS F22, R4
-	MOVD $5, R5
+	FMOVS F22, R21
+	MOVD $5, R1
 
 row:
-	MOVD R4, R6
-	MOVD R25, R13
-	MOVD R21, R14
-	MOVD R22, R1
+	MOVD R21, R2
+	MOVD R20, R3
+	MOVD R25, R7
+	MOVD R4, R8
 
 four:
-	SUBS $4, R6, R6
+	SUBS $4, R2, R2
 	BLT two
-	FMOVQ 0(R13), F23
-	CBZ R21, fourClip
-	FMOVQ 0(R14), F24
+	FMOVQ 0(R3), F23
+	CBZ R25, fourClip
+	FMOVQ 0(R7), F24
 	WORD $0x4e38d6f7 // fadd v23.4s, v23.4s, v24.4s
 
 fourClip:
-	CBZ R20, fourSet
+	CBZ R24, fourSet
 	WORD $0x4ea0eaf9 // fcmlt v25.4s, v23.4s, #0.0
 	WORD $0x4e791ef7 // bic v23.16b, v23.16b, v25.16b
 
 fourSet:
-	FMOVQ F23, 0(R1)
-	ADD $16, R13, R13
-	ADD $16, R14, R14
-	ADD $16, R1, R1
+	FMOVQ F23, 0(R8)
+	ADD $16, R3, R3
+	ADD $16, R7, R7
+	ADD $16, R8, R8
 	B four
 
 two:
-	TBZ $1, R6, one
-	FMOVD 0(R13), F26
-	CBZ R21, twoClip
-	FMOVD 0(R14), F0
+	TBZ $1, R2, one
+	FMOVD 0(R3), F26
+	CBZ R25, twoClip
+	FMOVD 0(R7), F0
 	WORD $0x4e20d75a // fadd v26.4s, v26.4s, v0.4s
 
 twoClip:
-	CBZ R20, twoSet
+	CBZ R24, twoSet
 	WORD $0x4ea0eb41 // fcmlt v1.4s, v26.4s, #0.0
 	WORD $0x4e611f5a // bic v26.16b, v26.16b, v1.16b
 
 twoSet:
-	FMOVD F26, 0(R1)
-	ADD $8, R13, R13
-	ADD $8, R14, R14
-	ADD $8, R1, R1
+	FMOVD F26, 0(R8)
+	ADD $8, R3, R3
+	ADD $8, R7, R7
+	ADD $8, R8, R8
 
 one:
-	TBZ $0, R6, done
-	FMOVS 0(R13), F2
-	CBZ R21, oneClip
-	FMOVS 0(R14), F3
+	TBZ $0, R2, done
+	FMOVS 0(R3), F2
+	CBZ R25, oneClip
+	FMOVS 0(R7), F3
 	WORD $0x4e23d442 // fadd v2.4s, v2.4s, v3.4s
 
 oneClip:
-	CBZ R20, oneSet
+	CBZ R24, oneSet
 	WORD $0x4ea0e844 // fcmlt v4.4s, v2.4s, #0.0
 	WORD $0x4e641c42 // bic v2.16b, v2.16b, v4.16b
 
 oneSet:
-	FMOVS F2, 0(R1)
-	ADD $4, R13, R13
-	ADD $4, R14, R14
-	ADD $4, R1, R1
+	FMOVS F2, 0(R8)
+	ADD $4, R3, R3
+	ADD $4, R7, R7
+	ADD $4, R8, R8
 
 done:
-	ADD $64, R25, R25
-	ADD R23, R21, R21
-	MOVD 96(R0), R2
-	CBNZ R2, more
-	MOVD $0, R21
+	ADD $64, R20, R20
+	ADD R5, R25, R25
+	MOVD 96(R0), R9
+	CBNZ R9, more
+	MOVD $0, R25
 
 more:
-	ADD R23, R22, R22
-	SUBS $1, R5, R5
+	ADD R5, R4, R4
+	SUBS $1, R1, R1
 	BNE row
 	RET
 
@@ -3155,35 +3287,43 @@ TEXT ·neonProducts6x2(SB), NOSPLIT, $384-8
 	VORR V1.B16, V1.B16, V21.B16
 	VORR V2.B16, V2.B16, V22.B16
 	VORR V3.B16, V3.B16, V23.B16
-	MOVD 64(R0), R7
-	MOVD $0, R8
-	MOVD $0, R9
+	MOVD 112(R0), R7
+	MOVD 120(R0), R8
+	MOVD 128(R0), R9
 	MOVD $0, R10
-	MOVD $0, R11
+	CBNZ R7, ahead
+	MOVD R0, R7
+
+ahead:
+	MOVD 64(R0), R11
 	MOVD $0, R12
 	MOVD $0, R13
+	MOVD $0, R14
+	MOVD $0, R15
+	MOVD $0, R19
+	MOVD $0, R20
 
 tap:
-	MOVD 0(R0), R14
-	MOVD 0(R2), R15
-	ADD R15, R14, R8
-	ADD R7, R8, R9
-	ADD R7, R9, R10
-	ADD R7, R10, R11
-	ADD R7, R11, R12
-	ADD R7, R12, R13
+	MOVD 0(R0), R21
+	MOVD 0(R2), R22
+	ADD R22, R21, R12
+	ADD R11, R12, R13
+	ADD R11, R13, R14
+	ADD R11, R14, R15
+	ADD R11, R15, R19
+	ADD R11, R19, R20
 	ADD $8, R2, R2
-	MOVD 56(R0), R19
-	SUBS $4, R19, R19
+	MOVD 56(R0), R23
+	SUBS $4, R23, R23
 	BLT rest
 
 loop:
-	FMOVQ.P 16(R8), F24
-	FMOVQ.P 16(R9), F25
-	FMOVQ.P 16(R10), F26
-	FMOVQ.P 16(R11), F27
-	FMOVQ.P 16(R12), F28
-	FMOVQ.P 16(R13), F29
+	FMOVQ.P 16(R12), F24
+	FMOVQ.P 16(R13), F25
+	FMOVQ.P 16(R14), F26
+	FMOVQ.P 16(R15), F27
+	FMOVQ.P 16(R19), F28
+	FMOVQ.P 16(R20), F29
 	WORD $0x3cc0003e // ldur q30, [x1, #0]
 	WORD $0x3cc1003f // ldur q31, [x1, #16]
 	WORD $0x4f9813c0 // fmla v0.4s, v30.4s, v24.s[0]
@@ -3301,20 +3441,24 @@ loop:
 	WORD $0x4fbd1bf7 // fmla v23.4s, v31.4s, v29.s[3]
 	PRFM 704(R1), PLDL1KEEP
 	ADD $256, R1, R1
-	SUBS $4, R19, R19
+	PRFM (R7), PLDL2KEEP
+	ADD R8, R7, R7
+	SUBS $1, R9, R9
+	CSEL GT, R8, R10, R8
+	SUBS $4, R23, R23
 	BGE loop
 
 rest:
-	ADDS $4, R19, R19
+	ADDS $4, R23, R23
 	BEQ next
 
 single:
-	FMOVS.P 4(R8), F24
-	FMOVS.P 4(R9), F25
-	FMOVS.P 4(R10), F26
-	FMOVS.P 4(R11), F27
-	FMOVS.P 4(R12), F28
-	FMOVS.P 4(R13), F29
+	FMOVS.P 4(R12), F24
+	FMOVS.P 4(R13), F25
+	FMOVS.P 4(R14), F26
+	FMOVS.P 4(R15), F27
+	FMOVS.P 4(R19), F28
+	FMOVS.P 4(R20), F29
 	WORD $0x3cc0003e // ldur q30, [x1, #0]
 	WORD $0x3cc1003f // ldur q31, [x1, #16]
 	WORD $0x4f9813c0 // fmla v0.4s, v30.4s, v24.s[0]
@@ -3345,76 +3489,76 @@ single:
 	WORD $0x4f9d13f7 // fmla v23.4s, v31.4s, v29.s[0]
 	PRFM 512(R1), PLDL1KEEP
 	ADD $64, R1, R1
-	SUBS $1, R19, R19
+	SUBS $1, R23, R23
 	BNE single
 
 next:
 	SUBS $1, R3, R3
 	BNE tap
-	MOVD 32(R0), R20
-	MOVD 104(R0), R21
-	MOVD 96(R0), R22
-	MOVD 16(R0), R23
-	MOVD 80(R0), R24
-	MOVWU 60(R20), R25
-	CBZ R25, some
-	CBZ R22, clip
-	FMOVQ 0(R22), F24
+	MOVD 32(R0), R24
+	MOVD 104(R0), R25
+	MOVD 96(R0), R4
+	MOVD 16(R0), R5
+	MOVD 80(R0), R6
+	MOVWU 60(R24), R21
+	CBZ R21, some
+	CBZ R4, clip
+	FMOVQ 0(R4), F24
 	WORD $0x4e38d400 // fadd v0.4s, v0.4s, v24.4s
-	FMOVQ 16(R22), F25
+	FMOVQ 16(R4), F25
 	WORD $0x4e39d421 // fadd v1.4s, v1.4s, v25.4s
-	FMOVQ 32(R22), F26
+	FMOVQ 32(R4), F26
 	WORD $0x4e3ad442 // fadd v2.4s, v2.4s, v26.4s
-	FMOVQ 48(R22), F27
+	FMOVQ 48(R4), F27
 	WORD $0x4e3bd463 // fadd v3.4s, v3.4s, v27.4s
-	ADD R24, R22, R22
-	FMOVQ 0(R22), F28
+	ADD R6, R4, R4
+	FMOVQ 0(R4), F28
 	WORD $0x4e3cd484 // fadd v4.4s, v4.4s, v28.4s
-	FMOVQ 16(R22), F29
+	FMOVQ 16(R4), F29
 	WORD $0x4e3dd4a5 // fadd v5.4s, v5.4s, v29.4s
-	FMOVQ 32(R22), F30
+	FMOVQ 32(R4), F30
 	WORD $0x4e3ed4c6 // fadd v6.4s, v6.4s, v30.4s
-	FMOVQ 48(R22), F31
+	FMOVQ 48(R4), F31
 	WORD $0x4e3fd4e7 // fadd v7.4s, v7.4s, v31.4s
-	ADD R24, R22, R22
-	FMOVQ 0(R22), F24
+	ADD R6, R4, R4
+	FMOVQ 0(R4), F24
 	WORD $0x4e38d508 // fadd v8.4s, v8.4s, v24.4s
-	FMOVQ 16(R22), F25
+	FMOVQ 16(R4), F25
 	WORD $0x4e39d529 // fadd v9.4s, v9.4s, v25.4s
-	FMOVQ 32(R22), F26
+	FMOVQ 32(R4), F26
 	WORD $0x4e3ad54a // fadd v10.4s, v10.4s, v26.4s
-	FMOVQ 48(R22), F27
+	FMOVQ 48(R4), F27
 	WORD $0x4e3bd56b // fadd v11.4s, v11.4s, v27.4s
-	ADD R24, R22, R22
-	FMOVQ 0(R22), F28
+	ADD R6, R4, R4
+	FMOVQ 0(R4), F28
 	WORD $0x4e3cd58c // fadd v12.4s, v12.4s, v28.4s
-	FMOVQ 16(R22), F29
+	FMOVQ 16(R4), F29
 	WORD $0x4e3dd5ad // fadd v13.4s, v13.4s, v29.4s
-	FMOVQ 32(R22), F30
+	FMOVQ 32(R4), F30
 	WORD $0x4e3ed5ce // fadd v14.4s, v14.4s, v30.4s
-	FMOVQ 48(R22), F31
+	FMOVQ 48(R4), F31
 	WORD $0x4e3fd5ef // fadd v15.4s, v15.4s, v31.4s
-	ADD R24, R22, R22
-	FMOVQ 0(R22), F24
+	ADD R6, R4, R4
+	FMOVQ 0(R4), F24
 	WORD $0x4e38d610 // fadd v16.4s, v16.4s, v24.4s
-	FMOVQ 16(R22), F25
+	FMOVQ 16(R4), F25
 	WORD $0x4e39d631 // fadd v17.4s, v17.4s, v25.4s
-	FMOVQ 32(R22), F26
+	FMOVQ 32(R4), F26
 	WORD $0x4e3ad652 // fadd v18.4s, v18.4s, v26.4s
-	FMOVQ 48(R22), F27
+	FMOVQ 48(R4), F27
 	WORD $0x4e3bd673 // fadd v19.4s, v19.4s, v27.4s
-	ADD R24, R22, R22
-	FMOVQ 0(R22), F28
+	ADD R6, R4, R4
+	FMOVQ 0(R4), F28
 	WORD $0x4e3cd694 // fadd v20.4s, v20.4s, v28.4s
-	FMOVQ 16(R22), F29
+	FMOVQ 16(R4), F29
 	WORD $0x4e3dd6b5 // fadd v21.4s, v21.4s, v29.4s
-	FMOVQ 32(R22), F30
+	FMOVQ 32(R4), F30
 	WORD $0x4e3ed6d6 // fadd v22.4s, v22.4s, v30.4s
-	FMOVQ 48(R22), F31
+	FMOVQ 48(R4), F31
 	WORD $0x4e3fd6f7 // fadd v23.4s, v23.4s, v31.4s
 
 clip:
-	CBZ R21, set
+	CBZ R25, set
 	WORD $0x4ea0e818 // fcmlt v24.4s, v0.4s, #0.0
 	WORD $0x4e781c00 // bic v0.16b, v0.16b, v24.16b
 	WORD $0x4ea0e839 // fcmlt v25.4s, v1.4s, #0.0
@@ -3465,124 +3609,124 @@ clip:
 	WORD $0x4e7f1ef7 // bic v23.16b, v23.16b, v31.16b
 
 set:
-	FSTPQ (F0, F1), 0(R23)
-	FSTPQ (F2, F3), 32(R23)
-	ADD R24, R23, R23
-	FSTPQ (F4, F5), 0(R23)
-	FSTPQ (F6, F7), 32(R23)
-	ADD R24, R23, R23
-	FSTPQ (F8, F9), 0(R23)
-	FSTPQ (F10, F11), 32(R23)
-	ADD R24, R23, R23
-	FSTPQ (F12, F13), 0(R23)
-	FSTPQ (F14, F15), 32(R23)
-	ADD R24, R23, R23
-	FSTPQ (F16, F17), 0(R23)
-	FSTPQ (F18, F19), 32(R23)
-	ADD R24, R23, R23
-	FSTPQ (F20, F21), 0(R23)
-	FSTPQ (F22, F23), 32(R23)
+	FSTPQ (F0, F1), 0(R5)
+	FSTPQ (F2, F3), 32(R5)
+	ADD R6, R5, R5
+	FSTPQ (F4, F5), 0(R5)
+	FSTPQ (F6, F7), 32(R5)
+	ADD R6, R5, R5
+	FSTPQ (F8, F9), 0(R5)
+	FSTPQ (F10, F11), 32(R5)
+	ADD R6, R5, R5
+	FSTPQ (F12, F13), 0(R5)
+	FSTPQ (F14, F15), 32(R5)
+	ADD R6, R5, R5
+	FSTPQ (F16, F17), 0(R5)
+	FSTPQ (F18, F19), 32(R5)
+	ADD R6, R5, R5
+	FSTPQ (F20, F21), 0(R5)
+	FSTPQ (F22, F23), 32(R5)
 	RET
 
 some:
-	MOVD $memory-384(SP), R4
-	FSTPQ (F0, F1), 0(R4)
-	FSTPQ (F2, F3), 32(R4)
-	FSTPQ (F4, F5), 64(R4)
-	FSTPQ (F6, F7), 96(R4)
-	FSTPQ (F8, F9), 128(R4)
-	FSTPQ (F10, F11), 160(R4)
-	FSTPQ (F12, F13), 192(R4)
-	FSTPQ (F14, F15), 224(R4)
-	FSTPQ (F16, F17), 256(R4)
-	FSTPQ (F18, F19), 288(R4)
-	FSTPQ (F20, F21), 320(R4)
-	FSTPQ (F22, F23), 352(R4)
-	FMOVQ 0(R20), F24
-	FMOVQ 16(R20), F25
+	MOVD $memory-384(SP), R22
+	FSTPQ (F0, F1), 0(R22)
+	FSTPQ (F2, F3), 32(R22)
+	FSTPQ (F4, F5), 64(R22)
+	FSTPQ (F6, F7), 96(R22)
+	FSTPQ (F8, F9), 128(R22)
+	FSTPQ (F10, F11), 160(R22)
+	FSTPQ (F12, F13), 192(R22)
+	FSTPQ (F14, F15), 224(R22)
+	FSTPQ (F16, F17), 256(R22)
+	FSTPQ (F18, F19), 288(R22)
+	FSTPQ (F20, F21), 320(R22)
+	FSTPQ (F22, F23), 352(R22)
+	FMOVQ 0(R24), F24
+	FMOVQ 16(R24), F25
 	VADD V25.S4, V24.S4, V24.S4
-	FMOVQ 32(R20), F26
+	FMOVQ 32(R24), F26
 	VADD V26.S4, V24.S4, V24.S4
-	FMOVQ 48(R20), F27
+	FMOVQ 48(R24), F27
 	VADD V27.S4, V24.S4, V24.S4
 	WORD $0x6f00e41c // movi v28.2d, #0
 	WORD $0x4eb1bb1d // addv s29, v24.4s
 	VSUB V29.S4, V28.S4, V30.S4
-	FMOVS F30, R5
-	MOVD $6, R6
+	FMOVS F30, R1
+	MOVD $6, R2
 
 row:
-	MOVD R5, R14
-	MOVD R4, R15
-	MOVD R22, R1
-	MOVD R23, R2
+	MOVD R1, R3
+	MOVD R22, R7
+	MOVD R4, R8
+	MOVD R5, R9
 
 four:
-	SUBS $4, R14, R14
+	SUBS $4, R3, R3
 	BLT two
-	FMOVQ 0(R15), F0
-	CBZ R22, fourClip
-	FMOVQ 0(R1), F1
+	FMOVQ 0(R7), F0
+	CBZ R4, fourClip
+	FMOVQ 0(R8), F1
 	WORD $0x4e21d400 // fadd v0.4s, v0.4s, v1.4s
 
 fourClip:
-	CBZ R21, fourSet
+	CBZ R25, fourSet
 	WORD $0x4ea0e802 // fcmlt v2.4s, v0.4s, #0.0
 	WORD $0x4e621c00 // bic v0.16b, v0.16b, v2.16b
 
 fourSet:
-	FMOVQ F0, 0(R2)
-	ADD $16, R15, R15
-	ADD $16, R1, R1
-	ADD $16, R2, R2
+	FMOVQ F0, 0(R9)
+	ADD $16, R7, R7
+	ADD $16, R8, R8
+	ADD $16, R9, R9
 	B four
 
 two:
-	TBZ $1, R14, one
-	FMOVD 0(R15), F3
-	CBZ R22, twoClip
-	FMOVD 0(R1), F4
+	TBZ $1, R3, one
+	FMOVD 0(R7), F3
+	CBZ R4, twoClip
+	FMOVD 0(R8), F4
 	WORD $0x4e24d463 // fadd v3.4s, v3.4s, v4.4s
 
 twoClip:
-	CBZ R21, twoSet
+	CBZ R25, twoSet
 	WORD $0x4ea0e865 // fcmlt v5.4s, v3.4s, #0.0
 	WORD $0x4e651c63 // bic v3.16b, v3.16b, v5.16b
 
 twoSet:
-	FMOVD F3, 0(R2)
-	ADD $8, R15, R15
-	ADD $8, R1, R1
-	ADD $8, R2, R2
+	FMOVD F3, 0(R9)
+	ADD $8, R7, R7
+	ADD $8, R8, R8
+	ADD $8, R9, R9
 
 one:
-	TBZ $0, R14, done
-	FMOVS 0(R15), F6
-	CBZ R22, oneClip
-	FMOVS 0(R1), F7
+	TBZ $0, R3, done
+	FMOVS 0(R7), F6
+	CBZ R4, oneClip
+	FMOVS 0(R8), F7
 	WORD $0x4e27d4c6 // fadd v6.4s, v6.4s, v7.4s
 
 oneClip:
-	CBZ R21, oneSet
+	CBZ R25, oneSet
 	WORD $0x4ea0e8c8 // fcmlt v8.4s, v6.4s, #0.0
 	WORD $0x4e681cc6 // bic v6.16b, v6.16b, v8.16b
 
 oneSet:
-	FMOVS F6, 0(R2)
-	ADD $4, R15, R15
-	ADD $4, R1, R1
-	ADD $4, R2, R2
+	FMOVS F6, 0(R9)
+	ADD $4, R7, R7
+	ADD $4, R8, R8
+	ADD $4, R9, R9
 
 done:
-	ADD $64, R4, R4
-	ADD R24, R22, R22
-	MOVD 96(R0), R3
-	CBNZ R3, more
-	MOVD $0, R22
+	ADD $64, R22, R22
+	ADD R6, R4, R4
+	MOVD 96(R0), R10
+	CBNZ R10, more
+	MOVD $0, R4
 
 more:
-	ADD R24, R23, R23
-	SUBS $1, R6, R6
+	ADD R6, R5, R5
+	SUBS $1, R2, R2
 	BNE row
 	RET
 
@@ -3598,176 +3742,188 @@ TEXT ·neonSums1x1(SB), NOSPLIT, $384-8
 	FMOVQ 0(R4), F0
 	FMOVQ 16(R4), F1
 	PRFM 0(R5), PLDL1KEEP
-	MOVD 64(R0), R7
-	MOVD $0, R8
+	MOVD 112(R0), R7
+	MOVD 120(R0), R8
+	MOVD 128(R0), R9
+	MOVD $0, R10
+	CBNZ R7, ahead
+	MOVD R0, R7
+
+ahead:
+	MOVD 64(R0), R11
+	MOVD $0, R12
 
 tap:
-	MOVD 0(R0), R9
-	MOVD 0(R2), R10
-	ADD R10, R9, R8
+	MOVD 0(R0), R13
+	MOVD 0(R2), R14
+	ADD R14, R13, R12
 	ADD $8, R2, R2
-	MOVD 56(R0), R11
-	SUBS $4, R11, R11
+	MOVD 56(R0), R15
+	SUBS $4, R15, R15
 	BLT rest
 
 loop:
-	WORD $0xbc400102 // ldur s2, [x8, #0]
+	WORD $0xbc400182 // ldur s2, [x12, #0]
 	WORD $0x3cc00023 // ldur q3, [x1, #0]
 	WORD $0x3cc10024 // ldur q4, [x1, #16]
 	WORD $0x4f821060 // fmla v0.4s, v3.4s, v2.s[0]
 	WORD $0x4f821081 // fmla v1.4s, v4.4s, v2.s[0]
 	PRFM 512(R1), PLDL1KEEP
-	ADD R7, R8, R8
-	WORD $0xbc400105 // ldur s5, [x8, #0]
+	ADD R11, R12, R12
+	WORD $0xbc400185 // ldur s5, [x12, #0]
 	WORD $0x3cc20026 // ldur q6, [x1, #32]
 	WORD $0x3cc30027 // ldur q7, [x1, #48]
 	WORD $0x4f8510c0 // fmla v0.4s, v6.4s, v5.s[0]
 	WORD $0x4f8510e1 // fmla v1.4s, v7.4s, v5.s[0]
-	ADD R7, R8, R8
-	WORD $0xbc400108 // ldur s8, [x8, #0]
+	ADD R11, R12, R12
+	WORD $0xbc400188 // ldur s8, [x12, #0]
 	WORD $0x3cc40029 // ldur q9, [x1, #64]
 	WORD $0x3cc5002a // ldur q10, [x1, #80]
 	WORD $0x4f881120 // fmla v0.4s, v9.4s, v8.s[0]
 	WORD $0x4f881141 // fmla v1.4s, v10.4s, v8.s[0]
 	PRFM 576(R1), PLDL1KEEP
-	ADD R7, R8, R8
-	WORD $0xbc40010b // ldur s11, [x8, #0]
+	ADD R11, R12, R12
+	WORD $0xbc40018b // ldur s11, [x12, #0]
 	WORD $0x3cc6002c // ldur q12, [x1, #96]
 	WORD $0x3cc7002d // ldur q13, [x1, #112]
 	WORD $0x4f8b1180 // fmla v0.4s, v12.4s, v11.s[0]
 	WORD $0x4f8b11a1 // fmla v1.4s, v13.4s, v11.s[0]
-	ADD R7, R8, R8
+	ADD R11, R12, R12
 	ADD $128, R1, R1
-	SUBS $4, R11, R11
+	PRFM (R7), PLDL2KEEP
+	ADD R8, R7, R7
+	SUBS $1, R9, R9
+	CSEL GT, R8, R10, R8
+	SUBS $4, R15, R15
 	BGE loop
 
 rest:
-	ADDS $4, R11, R11
+	ADDS $4, R15, R15
 	BEQ next
 
 single:
-	WORD $0xbc40010e // ldur s14, [x8, #0]
+	WORD $0xbc40018e // ldur s14, [x12, #0]
 	WORD $0x3cc0002f // ldur q15, [x1, #0]
 	WORD $0x3cc10030 // ldur q16, [x1, #16]
 	WORD $0x4f8e11e0 // fmla v0.4s, v15.4s, v14.s[0]
 	WORD $0x4f8e1201 // fmla v1.4s, v16.4s, v14.s[0]
 	PRFM 512(R1), PLDL1KEEP
-	ADD R7, R8, R8
+	ADD R11, R12, R12
 	ADD $32, R1, R1
-	SUBS $1, R11, R11
+	SUBS $1, R15, R15
 	BNE single
 
 next:
 	SUBS $1, R3, R3
 	BNE tap
-	MOVD 32(R0), R12
-	MOVD 104(R0), R13
-	MOVD 96(R0), R14
-	MOVD 16(R0), R15
-	MOVD 80(R0), R19
-	MOVWU 28(R12), R20
-	CBZ R20, some
-	CBZ R14, clip
-	FMOVQ 0(R14), F17
+	MOVD 32(R0), R19
+	MOVD 104(R0), R20
+	MOVD 96(R0), R21
+	MOVD 16(R0), R22
+	MOVD 80(R0), R23
+	MOVWU 28(R19), R24
+	CBZ R24, some
+	CBZ R21, clip
+	FMOVQ 0(R21), F17
 	WORD $0x4e31d400 // fadd v0.4s, v0.4s, v17.4s
-	FMOVQ 16(R14), F18
+	FMOVQ 16(R21), F18
 	WORD $0x4e32d421 // fadd v1.4s, v1.4s, v18.4s
 
 clip:
-	CBZ R13, set
+	CBZ R20, set
 	WORD $0x4ea0e813 // fcmlt v19.4s, v0.4s, #0.0
 	WORD $0x4e731c00 // bic v0.16b, v0.16b, v19.16b
 	WORD $0x4ea0e834 // fcmlt v20.4s, v1.4s, #0.0
 	WORD $0x4e741c21 // bic v1.16b, v1.16b, v20.16b
 
 set:
-	FSTPQ (F0, F1), 0(R15)
+	FSTPQ (F0, F1), 0(R22)
 	RET
 
 some:
-	MOVD $memory-384(SP), R21
-	FSTPQ (F0, F1), 0(R21)
-	FMOVQ 0(R12), F21
-	FMOVQ 16(R12), F22
+	MOVD $memory-384(SP), R25
+	FSTPQ (F0, F1), 0(R25)
+	FMOVQ 0(R19), F21
+	FMOVQ 16(R19), F22
 	VADD V22.S4, V21.S4, V21.S4
 	WORD $0x6f00e417 // movi v23.2d, #0
 	WORD $0x4eb1bab8 // addv s24, v21.4s
 	VSUB V24.S4, V23.S4, V25.S4
-	FMOVS F25, R22
-	MOVD $1, R23
+	FMOVS F25, R4
+	MOVD $1, R5
 
 row:
-	MOVD R22, R24
-	MOVD R21, R25
-	MOVD R14, R4
-	MOVD R15, R5
+	MOVD R4, R6
+	MOVD R25, R13
+	MOVD R21, R14
+	MOVD R22, R1
 
 four:
-	SUBS $4, R24, R24
+	SUBS $4, R6, R6
 	BLT two
-	FMOVQ 0(R25), F26
-	CBZ R14, fourClip
-	FMOVQ 0(R4), F27
+	FMOVQ 0(R13), F26
+	CBZ R21, fourClip
+	FMOVQ 0(R14), F27
 	WORD $0x4e3bd75a // fadd v26.4s, v26.4s, v27.4s
 
 fourClip:
-	CBZ R13, fourSet
+	CBZ R20, fourSet
 	WORD $0x4ea0eb5c // fcmlt v28.4s, v26.4s, #0.0
 	WORD $0x4e7c1f5a // bic v26.16b, v26.16b, v28.16b
 
 fourSet:
-	FMOVQ F26, 0(R5)
-	ADD $16, R25, R25
-	ADD $16, R4, R4
-	ADD $16, R5, R5
+	FMOVQ F26, 0(R1)
+	ADD $16, R13, R13
+	ADD $16, R14, R14
+	ADD $16, R1, R1
 	B four
 
 two:
-	TBZ $1, R24, one
-	FMOVD 0(R25), F29
-	CBZ R14, twoClip
-	FMOVD 0(R4), F30
+	TBZ $1, R6, one
+	FMOVD 0(R13), F29
+	CBZ R21, twoClip
+	FMOVD 0(R14), F30
 	WORD $0x4e3ed7bd // fadd v29.4s, v29.4s, v30.4s
 
 twoClip:
-	CBZ R13, twoSet
+	CBZ R20, twoSet
 	WORD $0x4ea0ebbf // fcmlt v31.4s, v29.4s, #0.0
 	WORD $0x4e7f1fbd // bic v29.16b, v29.16b, v31.16b
 
 twoSet:
-	FMOVD F29, 0(R5)
-	ADD $8, R25, R25
-	ADD $8, R4, R4
-	ADD $8, R5, R5
+	FMOVD F29, 0(R1)
+	ADD $8, R13, R13
+	ADD $8, R14, R14
+	ADD $8, R1, R1
 
 one:
-	TBZ $0, R24, done
-	FMOVS 0(R25), F2
-	CBZ R14, oneClip
-	FMOVS 0(R4), F3
+	TBZ $0, R6, done
+	FMOVS 0(R13), F2
+	CBZ R21, oneClip
+	FMOVS 0(R14), F3
 	WORD $0x4e23d442 // fadd v2.4s, v2.4s, v3.4s
 
 oneClip:
-	CBZ R13, oneSet
+	CBZ R20, oneSet
 	WORD $0x4ea0e844 // fcmlt v4.4s, v2.4s, #0.0
 	WORD $0x4e641c42 // bic v2.16b, v2.16b, v4.16b
 
 oneSet:
-	FMOVS F2, 0(R5)
-	ADD $4, R25, R25
-	ADD $4, R4, R4
-	ADD $4, R5, R5
+	FMOVS F2, 0(R1)
+	ADD $4, R13, R13
+	ADD $4, R14, R14
+	ADD $4, R1, R1
 
 done:
-	ADD $32, R21, R21
-	ADD R19, R14, R14
-	MOVD 96(R0), R6
-	CBNZ R6, more
-	MOVD $0, R14
+	ADD $32, R25, R25
+	ADD R23, R21, R21
+	MOVD 96(R0), R2
+	CBNZ R2, more
+	MOVD $0, R21
 
 more:
-	ADD R19, R15, R15
-	SUBS $1, R23, R23
+	ADD R23, R22, R22
+	SUBS $1, R5, R5
 	BNE row
 	RET
 
@@ -3787,20 +3943,28 @@ TEXT ·neonSums2x1(SB), NOSPLIT, $384-8
 	PRFM 0(R5), PLDL1KEEP
 	VORR V0.B16, V0.B16, V2.B16
 	VORR V1.B16, V1.B16, V3.B16
-	MOVD 64(R0), R7
-	MOVD $0, R8
+	MOVD 112(R0), R7
+	MOVD 120(R0), R8
+	MOVD 128(R0), R9
+	MOVD $0, R10
+	CBNZ R7, ahead
+	MOVD R0, R7
+
+ahead:
+	MOVD 64(R0), R11
+	MOVD $0, R12
 
 tap:
-	MOVD 0(R0), R9
-	MOVD 0(R2), R10
-	ADD R10, R9, R8
+	MOVD 0(R0), R13
+	MOVD 0(R2), R14
+	ADD R14, R13, R12
 	ADD $8, R2, R2
-	MOVD 56(R0), R11
-	SUBS $4, R11, R11
+	MOVD 56(R0), R15
+	SUBS $4, R15, R15
 	BLT rest
 
 loop:
-	WORD $0xfc400104 // ldur d4, [x8, #0]
+	WORD $0xfc400184 // ldur d4, [x12, #0]
 	WORD $0x3cc00025 // ldur q5, [x1, #0]
 	WORD $0x3cc10026 // ldur q6, [x1, #16]
 	WORD $0x4f8410a0 // fmla v0.4s, v5.4s, v4.s[0]
@@ -3808,16 +3972,16 @@ loop:
 	WORD $0x4fa410a2 // fmla v2.4s, v5.4s, v4.s[1]
 	WORD $0x4fa410c3 // fmla v3.4s, v6.4s, v4.s[1]
 	PRFM 512(R1), PLDL1KEEP
-	ADD R7, R8, R8
-	WORD $0xfc400107 // ldur d7, [x8, #0]
+	ADD R11, R12, R12
+	WORD $0xfc400187 // ldur d7, [x12, #0]
 	WORD $0x3cc20028 // ldur q8, [x1, #32]
 	WORD $0x3cc30029 // ldur q9, [x1, #48]
 	WORD $0x4f871100 // fmla v0.4s, v8.4s, v7.s[0]
 	WORD $0x4f871121 // fmla v1.4s, v9.4s, v7.s[0]
 	WORD $0x4fa71102 // fmla v2.4s, v8.4s, v7.s[1]
 	WORD $0x4fa71123 // fmla v3.4s, v9.4s, v7.s[1]
-	ADD R7, R8, R8
-	WORD $0xfc40010a // ldur d10, [x8, #0]
+	ADD R11, R12, R12
+	WORD $0xfc40018a // ldur d10, [x12, #0]
 	WORD $0x3cc4002b // ldur q11, [x1, #64]
 	WORD $0x3cc5002c // ldur q12, [x1, #80]
 	WORD $0x4f8a1160 // fmla v0.4s, v11.4s, v10.s[0]
@@ -3825,25 +3989,29 @@ loop:
 	WORD $0x4faa1162 // fmla v2.4s, v11.4s, v10.s[1]
 	WORD $0x4faa1183 // fmla v3.4s, v12.4s, v10.s[1]
 	PRFM 576(R1), PLDL1KEEP
-	ADD R7, R8, R8
-	WORD $0xfc40010d // ldur d13, [x8, #0]
+	ADD R11, R12, R12
+	WORD $0xfc40018d // ldur d13, [x12, #0]
 	WORD $0x3cc6002e // ldur q14, [x1, #96]
 	WORD $0x3cc7002f // ldur q15, [x1, #112]
 	WORD $0x4f8d11c0 // fmla v0.4s, v14.4s, v13.s[0]
 	WORD $0x4f8d11e1 // fmla v1.4s, v15.4s, v13.s[0]
 	WORD $0x4fad11c2 // fmla v2.4s, v14.4s, v13.s[1]
 	WORD $0x4fad11e3 // fmla v3.4s, v15.4s, v13.s[1]
-	ADD R7, R8, R8
+	ADD R11, R12, R12
 	ADD $128, R1, R1
-	SUBS $4, R11, R11
+	PRFM (R7), PLDL2KEEP
+	ADD R8, R7, R7
+	SUBS $1, R9, R9
+	CSEL GT, R8, R10, R8
+	SUBS $4, R15, R15
 	BGE loop
 
 rest:
-	ADDS $4, R11, R11
+	ADDS $4, R15, R15
 	BEQ next
 
 single:
-	WORD $0xfc400110 // ldur d16, [x8, #0]
+	WORD $0xfc400190 // ldur d16, [x12, #0]
 	WORD $0x3cc00031 // ldur q17, [x1, #0]
 	WORD $0x3cc10032 // ldur q18, [x1, #16]
 	WORD $0x4f901220 // fmla v0.4s, v17.4s, v16.s[0]
@@ -3851,34 +4019,34 @@ single:
 	WORD $0x4fb01222 // fmla v2.4s, v17.4s, v16.s[1]
 	WORD $0x4fb01243 // fmla v3.4s, v18.4s, v16.s[1]
 	PRFM 512(R1), PLDL1KEEP
-	ADD R7, R8, R8
+	ADD R11, R12, R12
 	ADD $32, R1, R1
-	SUBS $1, R11, R11
+	SUBS $1, R15, R15
 	BNE single
 
 next:
 	SUBS $1, R3, R3
 	BNE tap
-	MOVD 32(R0), R12
-	MOVD 104(R0), R13
-	MOVD 96(R0), R14
-	MOVD 16(R0), R15
-	MOVD 80(R0), R19
-	MOVWU 28(R12), R20
-	CBZ R20, some
-	CBZ R14, clip
-	FMOVQ 0(R14), F19
+	MOVD 32(R0), R19
+	MOVD 104(R0), R20
+	MOVD 96(R0), R21
+	MOVD 16(R0), R22
+	MOVD 80(R0), R23
+	MOVWU 28(R19), R24
+	CBZ R24, some
+	CBZ R21, clip
+	FMOVQ 0(R21), F19
 	WORD $0x4e33d400 // fadd v0.4s, v0.4s, v19.4s
-	FMOVQ 16(R14), F20
+	FMOVQ 16(R21), F20
 	WORD $0x4e34d421 // fadd v1.4s, v1.4s, v20.4s
-	ADD R19, R14, R14
-	FMOVQ 0(R14), F21
+	ADD R23, R21, R21
+	FMOVQ 0(R21), F21
 	WORD $0x4e35d442 // fadd v2.4s, v2.4s, v21.4s
-	FMOVQ 16(R14), F22
+	FMOVQ 16(R21), F22
 	WORD $0x4e36d463 // fadd v3.4s, v3.4s, v22.4s
 
 clip:
-	CBZ R13, set
+	CBZ R20, set
 	WORD $0x4ea0e817 // fcmlt v23.4s, v0.4s, #0.0
 	WORD $0x4e771c00 // bic v0.16b, v0.16b, v23.16b
 	WORD $0x4ea0e838 // fcmlt v24.4s, v1.4s, #0.0
@@ -3889,96 +4057,96 @@ clip:
 	WORD $0x4e7a1c63 // bic v3.16b, v3.16b, v26.16b
 
 set:
-	FSTPQ (F0, F1), 0(R15)
-	ADD R19, R15, R15
-	FSTPQ (F2, F3), 0(R15)
+	FSTPQ (F0, F1), 0(R22)
+	ADD R23, R22, R22
+	FSTPQ (F2, F3), 0(R22)
 	RET
 
 some:
-	MOVD $memory-384(SP), R21
-	FSTPQ (F0, F1), 0(R21)
-	FSTPQ (F2, F3), 32(R21)
-	FMOVQ 0(R12), F27
-	FMOVQ 16(R12), F28
+	MOVD $memory-384(SP), R25
+	FSTPQ (F0, F1), 0(R25)
+	FSTPQ (F2, F3), 32(R25)
+	FMOVQ 0(R19), F27
+	FMOVQ 16(R19), F28
 	VADD V28.S4, V27.S4, V27.S4
 	WORD $0x6f00e41d // movi v29.2d, #0
 	WORD $0x4eb1bb7e // addv s30, v27.4s
 	VSUB V30.S4, V29.S4, V31.S4
-	FMOVS F31, R22
-	MOVD $2, R23
+	FMOVS F31, R4
+	MOVD $2, R5
 
 row:
-	MOVD R22, R24
-	MOVD R21, R25
-	MOVD R14, R4
-	MOVD R15, R5
+	MOVD R4, R6
+	MOVD R25, R13
+	MOVD R21, R14
+	MOVD R22, R1
 
 four:
-	SUBS $4, R24, R24
+	SUBS $4, R6, R6
 	BLT two
-	FMOVQ 0(R25), F4
-	CBZ R14, fourClip
-	FMOVQ 0(R4), F5
+	FMOVQ 0(R13), F4
+	CBZ R21, fourClip
+	FMOVQ 0(R14), F5
 	WORD $0x4e25d484 // fadd v4.4s, v4.4s, v5.4s
 
 fourClip:
-	CBZ R13, fourSet
+	CBZ R20, fourSet
 	WORD $0x4ea0e886 // fcmlt v6.4s, v4.4s, #0.0
 	WORD $0x4e661c84 // bic v4.16b, v4.16b, v6.16b
 
 fourSet:
-	FMOVQ F4, 0(R5)
-	ADD $16, R25, R25
-	ADD $16, R4, R4
-	ADD $16, R5, R5
+	FMOVQ F4, 0(R1)
+	ADD $16, R13, R13
+	ADD $16, R14, R14
+	ADD $16, R1, R1
 	B four
 
 two:
-	TBZ $1, R24, one
-	FMOVD 0(R25), F7
-	CBZ R14, twoClip
-	FMOVD 0(R4), F8
+	TBZ $1, R6, one
+	FMOVD 0(R13), F7
+	CBZ R21, twoClip
+	FMOVD 0(R14), F8
 	WORD $0x4e28d4e7 // fadd v7.4s, v7.4s, v8.4s
 
 twoClip:
-	CBZ R13, twoSet
+	CBZ R20, twoSet
 	WORD $0x4ea0e8e9 // fcmlt v9.4s, v7.4s, #0.0
 	WORD $0x4e691ce7 // bic v7.16b, v7.16b, v9.16b
 
 twoSet:
-	FMOVD F7, 0(R5)
-	ADD $8, R25, R25
-	ADD $8, R4, R4
-	ADD $8, R5, R5
+	FMOVD F7, 0(R1)
+	ADD $8, R13, R13
+	ADD $8, R14, R14
+	ADD $8, R1, R1
 
 one:
-	TBZ $0, R24, done
-	FMOVS 0(R25), F10
-	CBZ R14, oneClip
-	FMOVS 0(R4), F11
+	TBZ $0, R6, done
+	FMOVS 0(R13), F10
+	CBZ R21, oneClip
+	FMOVS 0(R14), F11
 	WORD $0x4e2bd54a // fadd v10.4s, v10.4s, v11.4s
 
 oneClip:
-	CBZ R13, oneSet
+	CBZ R20, oneSet
 	WORD $0x4ea0e94c // fcmlt v12.4s, v10.4s, #0.0
 	WORD $0x4e6c1d4a // bic v10.16b, v10.16b, v12.16b
 
 oneSet:
-	FMOVS F10, 0(R5)
-	ADD $4, R25, R25
-	ADD $4, R4, R4
-	ADD $4, R5, R5
+	FMOVS F10, 0(R1)
+	ADD $4, R13, R13
+	ADD $4, R14, R14
+	ADD $4, R1, R1
 
 done:
-	ADD $32, R21, R21
-	ADD R19, R14, R14
-	MOVD 96(R0), R6
-	CBNZ R6, more
-	MOVD $0, R14
+	ADD $32, R25, R25
+	ADD R23, R21, R21
+	MOVD 96(R0), R2
+	CBNZ R2, more
+	MOVD $0, R21
 
 more:
-	ADD R19, R15, R15
-	SUBS $1, R23, R23
+	ADD R23, R22, R22
+	SUBS $1, R5, R5
 	BNE row
 	RET
 
@@ -4002,21 +4170,29 @@ TEXT ·neonSums3x1(SB), NOSPLIT, $384-8
 	PRFM 0(R5), PLDL1KEEP
 	VORR V0.B16, V0.B16, V4.B16
 	VORR V1.B16, V1.B16, V5.B16
-	MOVD 64(R0), R7
-	MOVD $0, R8
+	MOVD 112(R0), R7
+	MOVD 120(R0), R8
+	MOVD 128(R0), R9
+	MOVD $0, R10
+	CBNZ R7, ahead
+	MOVD R0, R7
+
+ahead:
+	MOVD 64(R0), R11
+	MOVD $0, R12
 
 tap:
-	MOVD 0(R0), R9
-	MOVD 0(R2), R10
-	ADD R10, R9, R8
+	MOVD 0(R0), R13
+	MOVD 0(R2), R14
+	ADD R14, R13, R12
 	ADD $8, R2, R2
-	MOVD 56(R0), R11
-	SUBS $4, R11, R11
+	MOVD 56(R0), R15
+	SUBS $4, R15, R15
 	BLT rest
 
 loop:
-	WORD $0xfc400106 // ldur d6, [x8, #0]
-	FMOVS 8(R8), F7
+	WORD $0xfc400186 // ldur d6, [x12, #0]
+	FMOVS 8(R12), F7
 	VZIP1 V7.D2, V6.D2, V6.D2
 	WORD $0x3cc00028 // ldur q8, [x1, #0]
 	WORD $0x3cc10029 // ldur q9, [x1, #16]
@@ -4027,9 +4203,9 @@ loop:
 	WORD $0x4f861904 // fmla v4.4s, v8.4s, v6.s[2]
 	WORD $0x4f861925 // fmla v5.4s, v9.4s, v6.s[2]
 	PRFM 512(R1), PLDL1KEEP
-	ADD R7, R8, R8
-	WORD $0xfc40010a // ldur d10, [x8, #0]
-	FMOVS 8(R8), F11
+	ADD R11, R12, R12
+	WORD $0xfc40018a // ldur d10, [x12, #0]
+	FMOVS 8(R12), F11
 	VZIP1 V11.D2, V10.D2, V10.D2
 	WORD $0x3cc2002c // ldur q12, [x1, #32]
 	WORD $0x3cc3002d // ldur q13, [x1, #48]
@@ -4039,9 +4215,9 @@ loop:
 	WORD $0x4faa11a3 // fmla v3.4s, v13.4s, v10.s[1]
 	WORD $0x4f8a1984 // fmla v4.4s, v12.4s, v10.s[2]
 	WORD $0x4f8a19a5 // fmla v5.4s, v13.4s, v10.s[2]
-	ADD R7, R8, R8
-	WORD $0xfc40010e // ldur d14, [x8, #0]
-	FMOVS 8(R8), F15
+	ADD R11, R12, R12
+	WORD $0xfc40018e // ldur d14, [x12, #0]
+	FMOVS 8(R12), F15
 	VZIP1 V15.D2, V14.D2, V14.D2
 	WORD $0x3cc40030 // ldur q16, [x1, #64]
 	WORD $0x3cc50031 // ldur q17, [x1, #80]
@@ -4052,9 +4228,9 @@ loop:
 	WORD $0x4f8e1a04 // fmla v4.4s, v16.4s, v14.s[2]
 	WORD $0x4f8e1a25 // fmla v5.4s, v17.4s, v14.s[2]
 	PRFM 576(R1), PLDL1KEEP
-	ADD R7, R8, R8
-	WORD $0xfc400112 // ldur d18, [x8, #0]
-	FMOVS 8(R8), F19
+	ADD R11, R12, R12
+	WORD $0xfc400192 // ldur d18, [x12, #0]
+	FMOVS 8(R12), F19
 	VZIP1 V19.D2, V18.D2, V18.D2
 	WORD $0x3cc60034 // ldur q20, [x1, #96]
 	WORD $0x3cc70035 // ldur q21, [x1, #112]
@@ -4064,18 +4240,22 @@ loop:
 	WORD $0x4fb212a3 // fmla v3.4s, v21.4s, v18.s[1]
 	WORD $0x4f921a84 // fmla v4.4s, v20.4s, v18.s[2]
 	WORD $0x4f921aa5 // fmla v5.4s, v21.4s, v18.s[2]
-	ADD R7, R8, R8
+	ADD R11, R12, R12
 	ADD $128, R1, R1
-	SUBS $4, R11, R11
+	PRFM (R7), PLDL2KEEP
+	ADD R8, R7, R7
+	SUBS $1, R9, R9
+	CSEL GT, R8, R10, R8
+	SUBS $4, R15, R15
 	BGE loop
 
 rest:
-	ADDS $4, R11, R11
+	ADDS $4, R15, R15
 	BEQ next
 
 single:
-	WORD $0xfc400116 // ldur d22, [x8, #0]
-	FMOVS 8(R8), F23
+	WORD $0xfc400196 // ldur d22, [x12, #0]
+	FMOVS 8(R12), F23
 	VZIP1 V23.D2, V22.D2, V22.D2
 	WORD $0x3cc00038 // ldur q24, [x1, #0]
 	WORD $0x3cc10039 // ldur q25, [x1, #16]
@@ -4086,39 +4266,39 @@ single:
 	WORD $0x4f961b04 // fmla v4.4s, v24.4s, v22.s[2]
 	WORD $0x4f961b25 // fmla v5.4s, v25.4s, v22.s[2]
 	PRFM 512(R1), PLDL1KEEP
-	ADD R7, R8, R8
+	ADD R11, R12, R12
 	ADD $32, R1, R1
-	SUBS $1, R11, R11
+	SUBS $1, R15, R15
 	BNE single
 
 next:
 	SUBS $1, R3, R3
 	BNE tap
-	MOVD 32(R0), R12
-	MOVD 104(R0), R13
-	MOVD 96(R0), R14
-	MOVD 16(R0), R15
-	MOVD 80(R0), R19
-	MOVWU 28(R12), R20
-	CBZ R20, some
-	CBZ R14, clip
-	FMOVQ 0(R14), F26
+	MOVD 32(R0), R19
+	MOVD 104(R0), R20
+	MOVD 96(R0), R21
+	MOVD 16(R0), R22
+	MOVD 80(R0), R23
+	MOVWU 28(R19), R24
+	CBZ R24, some
+	CBZ R21, clip
+	FMOVQ 0(R21), F26
 	WORD $0x4e3ad400 // fadd v0.4s, v0.4s, v26.4s
-	FMOVQ 16(R14), F27
+	FMOVQ 16(R21), F27
 	WORD $0x4e3bd421 // fadd v1.4s, v1.4s, v27.4s
-	ADD R19, R14, R14
-	FMOVQ 0(R14), F28
+	ADD R23, R21, R21
+	FMOVQ 0(R21), F28
 	WORD $0x4e3cd442 // fadd v2.4s, v2.4s, v28.4s
-	FMOVQ 16(R14), F29
+	FMOVQ 16(R21), F29
 	WORD $0x4e3dd463 // fadd v3.4s, v3.4s, v29.4s
-	ADD R19, R14, R14
-	FMOVQ 0(R14), F30
+	ADD R23, R21, R21
+	FMOVQ 0(R21), F30
 	WORD $0x4e3ed484 // fadd v4.4s, v4.4s, v30.4s
-	FMOVQ 16(R14), F31
+	FMOVQ 16(R21), F31
 	WORD $0x4e3fd4a5 // fadd v5.4s, v5.4s, v31.4s
 
 clip:
-	CBZ R13, set
+	CBZ R20, set
 	WORD $0x4ea0e807 // fcmlt v7.4s, v0.4s, #0.0
 	WORD $0x4e671c00 // bic v0.16b, v0.16b, v7.16b
 	WORD $0x4ea0e826 // fcmlt v6.4s, v1.4s, #0.0
@@ -4133,99 +4313,99 @@ clip:
 	WORD $0x4e6a1ca5 // bic v5.16b, v5.16b, v10.16b
 
 set:
-	FSTPQ (F0, F1), 0(R15)
-	ADD R19, R15, R15
-	FSTPQ (F2, F3), 0(R15)
-	ADD R19, R15, R15
-	FSTPQ (F4, F5), 0(R15)
+	FSTPQ (F0, F1), 0(R22)
+	ADD R23, R22, R22
+	FSTPQ (F2, F3), 0(R22)
+	ADD R23, R22, R22
+	FSTPQ (F4, F5), 0(R22)
 	RET
 
 some:
-	MOVD $memory-384(SP), R21
-	FSTPQ (F0, F1), 0(R21)
-	FSTPQ (F2, F3), 32(R21)
-	FSTPQ (F4, F5), 64(R21)
-	FMOVQ 0(R12), F12
-	FMOVQ 16(R12), F13
+	MOVD $memory-384(SP), R25
+	FSTPQ (F0, F1), 0(R25)
+	FSTPQ (F2, F3), 32(R25)
+	FSTPQ (F4, F5), 64(R25)
+	FMOVQ 0(R19), F12
+	FMOVQ 16(R19), F13
 	VADD V13.S4, V12.S4, V12.S4
 	WORD $0x6f00e40f // movi v15.2d, #0
 	WORD $0x4eb1b98e // addv s14, v12.4s
 	VSUB V14.S4, V15.S4, V16.S4
-	FMOVS F16, R22
-	MOVD $3, R23
+	FMOVS F16, R4
+	MOVD $3, R5
 
 row:
-	MOVD R22, R24
-	MOVD R21, R25
-	MOVD R14, R4
-	MOVD R15, R5
+	MOVD R4, R6
+	MOVD R25, R13
+	MOVD R21, R14
+	MOVD R22, R1
 
 four:
-	SUBS $4, R24, R24
+	SUBS $4, R6, R6
 	BLT two
-	FMOVQ 0(R25), F17
-	CBZ R14, fourClip
-	FMOVQ 0(R4), F19
+	FMOVQ 0(R13), F17
+	CBZ R21, fourClip
+	FMOVQ 0(R14), F19
 	WORD $0x4e33d631 // fadd v17.4s, v17.4s, v19.4s
 
 fourClip:
-	CBZ R13, fourSet
+	CBZ R20, fourSet
 	WORD $0x4ea0ea32 // fcmlt v18.4s, v17.4s, #0.0
 	WORD $0x4e721e31 // bic v17.16b, v17.16b, v18.16b
 
 fourSet:
-	FMOVQ F17, 0(R5)
-	ADD $16, R25, R25
-	ADD $16, R4, R4
-	ADD $16, R5, R5
+	FMOVQ F17, 0(R1)
+	ADD $16, R13, R13
+	ADD $16, R14, R14
+	ADD $16, R1, R1
 	B four
 
 two:
-	TBZ $1, R24, one
-	FMOVD 0(R25), F20
-	CBZ R14, twoClip
-	FMOVD 0(R4), F21
+	TBZ $1, R6, one
+	FMOVD 0(R13), F20
+	CBZ R21, twoClip
+	FMOVD 0(R14), F21
 	WORD $0x4e35d694 // fadd v20.4s, v20.4s, v21.4s
 
 twoClip:
-	CBZ R13, twoSet
+	CBZ R20, twoSet
 	WORD $0x4ea0ea97 // fcmlt v23.4s, v20.4s, #0.0
 	WORD $0x4e771e94 // bic v20.16b, v20.16b, v23.16b
 
 twoSet:
-	FMOVD F20, 0(R5)
-	ADD $8, R25, R25
-	ADD $8, R4, R4
-	ADD $8, R5, R5
+	FMOVD F20, 0(R1)
+	ADD $8, R13, R13
+	ADD $8, R14, R14
+	ADD $8, R1, R1
 
 one:
-	TBZ $0, R24, done
-	FMOVS 0(R25), F22
-	CBZ R14, oneClip
-	FMOVS 0(R4), F24
+	TBZ $0, R6, done
+	FMOVS 0(R13), F22
+	CBZ R21, oneClip
+	FMOVS 0(R14), F24
 	WORD $0x4e38d6d6 // fadd v22.4s, v22.4s, v24.4s
 
 oneClip:
-	CBZ R13, oneSet
+	CBZ R20, oneSet
 	WORD $0x4ea0ead9 // fcmlt v25.4s, v22.4s, #0.0
 	WORD $0x4e791ed6 // bic v22.16b, v22.16b, v25.16b
 
 oneSet:
-	FMOVS F22, 0(R5)
-	ADD $4, R25, R25
-	ADD $4, R4, R4
-	ADD $4, R5, R5
+	FMOVS F22, 0(R1)
+	ADD $4, R13, R13
+	ADD $4, R14, R14
+	ADD $4, R1, R1
 
 done:
-	ADD $32, R21, R21
-	ADD R19, R14, R14
-	MOVD 96(R0), R6
-	CBNZ R6, more
-	MOVD $0, R14
+	ADD $32, R25, R25
+	ADD R23, R21, R21
+	MOVD 96(R0), R2
+	CBNZ R2, more
+	MOVD $0, R21
 
 more:
-	ADD R19, R15, R15
-	SUBS $1, R23, R23
+	ADD R23, R22, R22
+	SUBS $1, R5, R5
 	BNE row
 	RET
 
@@ -4253,20 +4433,28 @@ TEXT ·neonSums4x1(SB), NOSPLIT, $384-8
 	PRFM 0(R5), PLDL1KEEP
 	VORR V0.B16, V0.B16, V6.B16
 	VORR V1.B16, V1.B16, V7.B16
-	MOVD 64(R0), R7
-	MOVD $0, R8
+	MOVD 112(R0), R7
+	MOVD 120(R0), R8
+	MOVD 128(R0), R9
+	MOVD $0, R10
+	CBNZ R7, ahead
+	MOVD R0, R7
+
+ahead:
+	MOVD 64(R0), R11
+	MOVD $0, R12
 
 tap:
-	MOVD 0(R0), R9
-	MOVD 0(R2), R10
-	ADD R10, R9, R8
+	MOVD 0(R0), R13
+	MOVD 0(R2), R14
+	ADD R14, R13, R12
 	ADD $8, R2, R2
-	MOVD 56(R0), R11
-	SUBS $4, R11, R11
+	MOVD 56(R0), R15
+	SUBS $4, R15, R15
 	BLT rest
 
 loop:
-	WORD $0x3cc00108 // ldur q8, [x8, #0]
+	WORD $0x3cc00188 // ldur q8, [x12, #0]
 	WORD $0x3cc00029 // ldur q9, [x1, #0]
 	WORD $0x3cc1002a // ldur q10, [x1, #16]
 	WORD $0x4f881120 // fmla v0.4s, v9.4s, v8.s[0]
@@ -4278,8 +4466,8 @@ loop:
 	WORD $0x4fa81926 // fmla v6.4s, v9.4s, v8.s[3]
 	WORD $0x4fa81947 // fmla v7.4s, v10.4s, v8.s[3]
 	PRFM 512(R1), PLDL1KEEP
-	ADD R7, R8, R8
-	WORD $0x3cc0010b // ldur q11, [x8, #0]
+	ADD R11, R12, R12
+	WORD $0x3cc0018b // ldur q11, [x12, #0]
 	WORD $0x3cc2002c // ldur q12, [x1, #32]
 	WORD $0x3cc3002d // ldur q13, [x1, #48]
 	WORD $0x4f8b1180 // fmla v0.4s, v12.4s, v11.s[0]
@@ -4290,8 +4478,8 @@ loop:
 	WORD $0x4f8b19a5 // fmla v5.4s, v13.4s, v11.s[2]
 	WORD $0x4fab1986 // fmla v6.4s, v12.4s, v11.s[3]
 	WORD $0x4fab19a7 // fmla v7.4s, v13.4s, v11.s[3]
-	ADD R7, R8, R8
-	WORD $0x3cc0010e // ldur q14, [x8, #0]
+	ADD R11, R12, R12
+	WORD $0x3cc0018e // ldur q14, [x12, #0]
 	WORD $0x3cc4002f // ldur q15, [x1, #64]
 	WORD $0x3cc50030 // ldur q16, [x1, #80]
 	WORD $0x4f8e11e0 // fmla v0.4s, v15.4s, v14.s[0]
@@ -4303,8 +4491,8 @@ loop:
 	WORD $0x4fae19e6 // fmla v6.4s, v15.4s, v14.s[3]
 	WORD $0x4fae1a07 // fmla v7.4s, v16.4s, v14.s[3]
 	PRFM 576(R1), PLDL1KEEP
-	ADD R7, R8, R8
-	WORD $0x3cc00111 // ldur q17, [x8, #0]
+	ADD R11, R12, R12
+	WORD $0x3cc00191 // ldur q17, [x12, #0]
 	WORD $0x3cc60032 // ldur q18, [x1, #96]
 	WORD $0x3cc70033 // ldur q19, [x1, #112]
 	WORD $0x4f911240 // fmla v0.4s, v18.4s, v17.s[0]
@@ -4315,17 +4503,21 @@ loop:
 	WORD $0x4f911a65 // fmla v5.4s, v19.4s, v17.s[2]
 	WORD $0x4fb11a46 // fmla v6.4s, v18.4s, v17.s[3]
 	WORD $0x4fb11a67 // fmla v7.4s, v19.4s, v17.s[3]
-	ADD R7, R8, R8
+	ADD R11, R12, R12
 	ADD $128, R1, R1
-	SUBS $4, R11, R11
+	PRFM (R7), PLDL2KEEP
+	ADD R8, R7, R7
+	SUBS $1, R9, R9
+	CSEL GT, R8, R10, R8
+	SUBS $4, R15, R15
 	BGE loop
 
 rest:
-	ADDS $4, R11, R11
+	ADDS $4, R15, R15
 	BEQ next
 
 single:
-	WORD $0x3cc00114 // ldur q20, [x8, #0]
+	WORD $0x3cc00194 // ldur q20, [x12, #0]
 	WORD $0x3cc00035 // ldur q21, [x1, #0]
 	WORD $0x3cc10036 // ldur q22, [x1, #16]
 	WORD $0x4f9412a0 // fmla v0.4s, v21.4s, v20.s[0]
@@ -4337,44 +4529,44 @@ single:
 	WORD $0x4fb41aa6 // fmla v6.4s, v21.4s, v20.s[3]
 	WORD $0x4fb41ac7 // fmla v7.4s, v22.4s, v20.s[3]
 	PRFM 512(R1), PLDL1KEEP
-	ADD R7, R8, R8
+	ADD R11, R12, R12
 	ADD $32, R1, R1
-	SUBS $1, R11, R11
+	SUBS $1, R15, R15
 	BNE single
 
 next:
 	SUBS $1, R3, R3
 	BNE tap
-	MOVD 32(R0), R12
-	MOVD 104(R0), R13
-	MOVD 96(R0), R14
-	MOVD 16(R0), R15
-	MOVD 80(R0), R19
-	MOVWU 28(R12), R20
-	CBZ R20, some
-	CBZ R14, clip
-	FMOVQ 0(R14), F23
+	MOVD 32(R0), R19
+	MOVD 104(R0), R20
+	MOVD 96(R0), R21
+	MOVD 16(R0), R22
+	MOVD 80(R0), R23
+	MOVWU 28(R19), R24
+	CBZ R24, some
+	CBZ R21, clip
+	FMOVQ 0(R21), F23
 	WORD $0x4e37d400 // fadd v0.4s, v0.4s, v23.4s
-	FMOVQ 16(R14), F24
+	FMOVQ 16(R21), F24
 	WORD $0x4e38d421 // fadd v1.4s, v1.4s, v24.4s
-	ADD R19, R14, R14
-	FMOVQ 0(R14), F25
+	ADD R23, R21, R21
+	FMOVQ 0(R21), F25
 	WORD $0x4e39d442 // fadd v2.4s, v2.4s, v25.4s
-	FMOVQ 16(R14), F26
+	FMOVQ 16(R21), F26
 	WORD $0x4e3ad463 // fadd v3.4s, v3.4s, v26.4s
-	ADD R19, R14, R14
-	FMOVQ 0(R14), F27
+	ADD R23, R21, R21
+	FMOVQ 0(R21), F27
 	WORD $0x4e3bd484 // fadd v4.4s, v4.4s, v27.4s
-	FMOVQ 16(R14), F28
+	FMOVQ 16(R21), F28
 	WORD $0x4e3cd4a5 // fadd v5.4s, v5.4s, v28.4s
-	ADD R19, R14, R14
-	FMOVQ 0(R14), F29
+	ADD R23, R21, R21
+	FMOVQ 0(R21), F29
 	WORD $0x4e3dd4c6 // fadd v6.4s, v6.4s, v29.4s
-	FMOVQ 16(R14), F30
+	FMOVQ 16(R21), F30
 	WORD $0x4e3ed4e7 // fadd v7.4s, v7.4s, v30.4s
 
 clip:
-	CBZ R13, set
+	CBZ R20, set
 	WORD $0x4ea0e81f // fcmlt v31.4s, v0.4s, #0.0
 	WORD $0x4e7f1c00 // bic v0.16b, v0.16b, v31.16b
 	WORD $0x4ea0e828 // fcmlt v8.4s, v1.4s, #0.0
@@ -4393,102 +4585,102 @@ clip:
 	WORD $0x4e6e1ce7 // bic v7.16b, v7.16b, v14.16b
 
 set:
-	FSTPQ (F0, F1), 0(R15)
-	ADD R19, R15, R15
-	FSTPQ (F2, F3), 0(R15)
-	ADD R19, R15, R15
-	FSTPQ (F4, F5), 0(R15)
-	ADD R19, R15, R15
-	FSTPQ (F6, F7), 0(R15)
+	FSTPQ (F0, F1), 0(R22)
+	ADD R23, R22, R22
+	FSTPQ (F2, F3), 0(R22)
+	ADD R23, R22, R22
+	FSTPQ (F4, F5), 0(R22)
+	ADD R23, R22, R22
+	FSTPQ (F6, F7), 0(R22)
 	RET
 
 some:
-	MOVD $memory-384(SP), R21
-	FSTPQ (F0, F1), 0(R21)
-	FSTPQ (F2, F3), 32(R21)
-	FSTPQ (F4, F5), 64(R21)
-	FSTPQ (F6, F7), 96(R21)
-	FMOVQ 0(R12), F15
-	FMOVQ 16(R12), F16
+	MOVD $memory-384(SP), R25
+	FSTPQ (F0, F1), 0(R25)
+	FSTPQ (F2, F3), 32(R25)
+	FSTPQ (F4, F5), 64(R25)
+	FSTPQ (F6, F7), 96(R25)
+	FMOVQ 0(R19), F15
+	FMOVQ 16(R19), F16
 	VADD V16.S4, V15.S4, V15.S4
 	WORD $0x6f00e411 // movi v17.2d, #0
 	WORD $0x4eb1b9f2 // addv s18, v15.4s
 	VSUB V18.S4, V17.S4, V19.S4
-	FMOVS F19, R22
-	MOVD $4, R23
+	FMOVS F19, R4
+	MOVD $4, R5
 
 row:
-	MOVD R22, R24
-	MOVD R21, R25
-	MOVD R14, R4
-	MOVD R15, R5
+	MOVD R4, R6
+	MOVD R25, R13
+	MOVD R21, R14
+	MOVD R22, R1
 
 four:
-	SUBS $4, R24, R24
+	SUBS $4, R6, R6
 	BLT two
-	FMOVQ 0(R25), F20
-	CBZ R14, fourClip
-	FMOVQ 0(R4), F21
+	FMOVQ 0(R13), F20
+	CBZ R21, fourClip
+	FMOVQ 0(R14), F21
 	WORD $0x4e35d694 // fadd v20.4s, v20.4s, v21.4s
 
 fourClip:
-	CBZ R13, fourSet
+	CBZ R20, fourSet
 	WORD $0x4ea0ea96 // fcmlt v22.4s, v20.4s, #0.0
 	WORD $0x4e761e94 // bic v20.16b, v20.16b, v22.16b
 
 fourSet:
-	FMOVQ F20, 0(R5)
-	ADD $16, R25, R25
-	ADD $16, R4, R4
-	ADD $16, R5, R5
+	FMOVQ F20, 0(R1)
+	ADD $16, R13, R13
+	ADD $16, R14, R14
+	ADD $16, R1, R1
 	B four
 
 two:
-	TBZ $1, R24, one
-	FMOVD 0(R25), F23
-	CBZ R14, twoClip
-	FMOVD 0(R4), F24
+	TBZ $1, R6, one
+	FMOVD 0(R13), F23
+	CBZ R21, twoClip
+	FMOVD 0(R14), F24
 	WORD $0x4e38d6f7 // fadd v23.4s, v23.4s, v24.4s
 
 twoClip:
-	CBZ R13, twoSet
+	CBZ R20, twoSet
 	WORD $0x4ea0eaf9 // fcmlt v25.4s, v23.4s, #0.0
 	WORD $0x4e791ef7 // bic v23.16b, v23.16b, v25.16b
 
 twoSet:
-	FMOVD F23, 0(R5)
-	ADD $8, R25, R25
-	ADD $8, R4, R4
-	ADD $8, R5, R5
+	FMOVD F23, 0(R1)
+	ADD $8, R13, R13
+	ADD $8, R14, R14
+	ADD $8, R1, R1
 
 one:
-	TBZ $0, R24, done
-	FMOVS 0(R25), F26
-	CBZ R14, oneClip
-	FMOVS 0(R4), F27
+	TBZ $0, R6, done
+	FMOVS 0(R13), F26
+	CBZ R21, oneClip
+	FMOVS 0(R14), F27
 	WORD $0x4e3bd75a // fadd v26.4s, v26.4s, v27.4s
 
 oneClip:
-	CBZ R13, oneSet
+	CBZ R20, oneSet
 	WORD $0x4ea0eb5c // fcmlt v28.4s, v26.4s, #0.0
 	WORD $0x4e7c1f5a // bic v26.16b, v26.16b, v28.16b
 
 oneSet:
-	FMOVS F26, 0(R5)
-	ADD $4, R25, R25
-	ADD $4, R4, R4
-	ADD $4, R5, R5
+	FMOVS F26, 0(R1)
+	ADD $4, R13, R13
+	ADD $4, R14, R14
+	ADD $4, R1, R1
 
 done:
-	ADD $32, R21, R21
-	ADD R19, R14, R14
-	MOVD 96(R0), R6
-	CBNZ R6, more
-	MOVD $0, R14
+	ADD $32, R25, R25
+	ADD R23, R21, R21
+	MOVD 96(R0), R2
+	CBNZ R2, more
+	MOVD $0, R21
 
 more:
-	ADD R19, R15, R15
-	SUBS $1, R23, R23
+	ADD R23, R22, R22
+	SUBS $1, R5, R5
 	BNE row
 	RET
 
@@ -4520,21 +4712,29 @@ TEXT ·neonSums5x1(SB), NOSPLIT, $384-8
 	PRFM 0(R5), PLDL1KEEP
 	VORR V0.B16, V0.B16, V8.B16
 	VORR V1.B16, V1.B16, V9.B16
-	MOVD 64(R0), R7
-	MOVD $0, R8
+	MOVD 112(R0), R7
+	MOVD 120(R0), R8
+	MOVD 128(R0), R9
+	MOVD $0, R10
+	CBNZ R7, ahead
+	MOVD R0, R7
+
+ahead:
+	MOVD 64(R0), R11
+	MOVD $0, R12
 
 tap:
-	MOVD 0(R0), R9
-	MOVD 0(R2), R10
-	ADD R10, R9, R8
+	MOVD 0(R0), R13
+	MOVD 0(R2), R14
+	ADD R14, R13, R12
 	ADD $8, R2, R2
-	MOVD 56(R0), R11
-	SUBS $4, R11, R11
+	MOVD 56(R0), R15
+	SUBS $4, R15, R15
 	BLT rest
 
 loop:
-	WORD $0x3cc0010a // ldur q10, [x8, #0]
-	WORD $0xbc41010b // ldur s11, [x8, #16]
+	WORD $0x3cc0018a // ldur q10, [x12, #0]
+	WORD $0xbc41018b // ldur s11, [x12, #16]
 	WORD $0x3cc0002c // ldur q12, [x1, #0]
 	WORD $0x3cc1002d // ldur q13, [x1, #16]
 	WORD $0x4f8a1180 // fmla v0.4s, v12.4s, v10.s[0]
@@ -4548,9 +4748,9 @@ loop:
 	WORD $0x4f8b1188 // fmla v8.4s, v12.4s, v11.s[0]
 	WORD $0x4f8b11a9 // fmla v9.4s, v13.4s, v11.s[0]
 	PRFM 512(R1), PLDL1KEEP
-	ADD R7, R8, R8
-	WORD $0x3cc0010e // ldur q14, [x8, #0]
-	WORD $0xbc41010f // ldur s15, [x8, #16]
+	ADD R11, R12, R12
+	WORD $0x3cc0018e // ldur q14, [x12, #0]
+	WORD $0xbc41018f // ldur s15, [x12, #16]
 	WORD $0x3cc20030 // ldur q16, [x1, #32]
 	WORD $0x3cc30031 // ldur q17, [x1, #48]
 	WORD $0x4f8e1200 // fmla v0.4s, v16.4s, v14.s[0]
@@ -4563,9 +4763,9 @@ loop:
 	WORD $0x4fae1a27 // fmla v7.4s, v17.4s, v14.s[3]
 	WORD $0x4f8f1208 // fmla v8.4s, v16.4s, v15.s[0]
 	WORD $0x4f8f1229 // fmla v9.4s, v17.4s, v15.s[0]
-	ADD R7, R8, R8
-	WORD $0x3cc00112 // ldur q18, [x8, #0]
-	WORD $0xbc410113 // ldur s19, [x8, #16]
+	ADD R11, R12, R12
+	WORD $0x3cc00192 // ldur q18, [x12, #0]
+	WORD $0xbc410193 // ldur s19, [x12, #16]
 	WORD $0x3cc40034 // ldur q20, [x1, #64]
 	WORD $0x3cc50035 // ldur q21, [x1, #80]
 	WORD $0x4f921280 // fmla v0.4s, v20.4s, v18.s[0]
@@ -4579,9 +4779,9 @@ loop:
 	WORD $0x4f931288 // fmla v8.4s, v20.4s, v19.s[0]
 	WORD $0x4f9312a9 // fmla v9.4s, v21.4s, v19.s[0]
 	PRFM 576(R1), PLDL1KEEP
-	ADD R7, R8, R8
-	WORD $0x3cc00116 // ldur q22, [x8, #0]
-	WORD $0xbc410117 // ldur s23, [x8, #16]
+	ADD R11, R12, R12
+	WORD $0x3cc00196 // ldur q22, [x12, #0]
+	WORD $0xbc410197 // ldur s23, [x12, #16]
 	WORD $0x3cc60038 // ldur q24, [x1, #96]
 	WORD $0x3cc70039 // ldur q25, [x1, #112]
 	WORD $0x4f961300 // fmla v0.4s, v24.4s, v22.s[0]
@@ -4594,18 +4794,22 @@ loop:
 	WORD $0x4fb61b27 // fmla v7.4s, v25.4s, v22.s[3]
 	WORD $0x4f971308 // fmla v8.4s, v24.4s, v23.s[0]
 	WORD $0x4f971329 // fmla v9.4s, v25.4s, v23.s[0]
-	ADD R7, R8, R8
+	ADD R11, R12, R12
 	ADD $128, R1, R1
-	SUBS $4, R11, R11
+	PRFM (R7), PLDL2KEEP
+	ADD R8, R7, R7
+	SUBS $1, R9, R9
+	CSEL GT, R8, R10, R8
+	SUBS $4, R15, R15
 	BGE loop
 
 rest:
-	ADDS $4, R11, R11
+	ADDS $4, R15, R15
 	BEQ next
 
 single:
-	WORD $0x3cc0011a // ldur q26, [x8, #0]
-	WORD $0xbc41011b // ldur s27, [x8, #16]
+	WORD $0x3cc0019a // ldur q26, [x12, #0]
+	WORD $0xbc41019b // ldur s27, [x12, #16]
 	WORD $0x3cc0003c // ldur q28, [x1, #0]
 	WORD $0x3cc1003d // ldur q29, [x1, #16]
 	WORD $0x4f9a1380 // fmla v0.4s, v28.4s, v26.s[0]
@@ -4619,49 +4823,49 @@ single:
 	WORD $0x4f9b1388 // fmla v8.4s, v28.4s, v27.s[0]
 	WORD $0x4f9b13a9 // fmla v9.4s, v29.4s, v27.s[0]
 	PRFM 512(R1), PLDL1KEEP
-	ADD R7, R8, R8
+	ADD R11, R12, R12
 	ADD $32, R1, R1
-	SUBS $1, R11, R11
+	SUBS $1, R15, R15
 	BNE single
 
 next:
 	SUBS $1, R3, R3
 	BNE tap
-	MOVD 32(R0), R12
-	MOVD 104(R0), R13
-	MOVD 96(R0), R14
-	MOVD 16(R0), R15
-	MOVD 80(R0), R19
-	MOVWU 28(R12), R20
-	CBZ R20, some
-	CBZ R14, clip
-	FMOVQ 0(R14), F30
+	MOVD 32(R0), R19
+	MOVD 104(R0), R20
+	MOVD 96(R0), R21
+	MOVD 16(R0), R22
+	MOVD 80(R0), R23
+	MOVWU 28(R19), R24
+	CBZ R24, some
+	CBZ R21, clip
+	FMOVQ 0(R21), F30
 	WORD $0x4e3ed400 // fadd v0.4s, v0.4s, v30.4s
-	FMOVQ 16(R14), F31
+	FMOVQ 16(R21), F31
 	WORD $0x4e3fd421 // fadd v1.4s, v1.4s, v31.4s
-	ADD R19, R14, R14
-	FMOVQ 0(R14), F10
+	ADD R23, R21, R21
+	FMOVQ 0(R21), F10
 	WORD $0x4e2ad442 // fadd v2.4s, v2.4s, v10.4s
-	FMOVQ 16(R14), F11
+	FMOVQ 16(R21), F11
 	WORD $0x4e2bd463 // fadd v3.4s, v3.4s, v11.4s
-	ADD R19, R14, R14
-	FMOVQ 0(R14), F12
+	ADD R23, R21, R21
+	FMOVQ 0(R21), F12
 	WORD $0x4e2cd484 // fadd v4.4s, v4.4s, v12.4s
-	FMOVQ 16(R14), F13
+	FMOVQ 16(R21), F13
 	WORD $0x4e2dd4a5 // fadd v5.4s, v5.4s, v13.4s
-	ADD R19, R14, R14
-	FMOVQ 0(R14), F14
+	ADD R23, R21, R21
+	FMOVQ 0(R21), F14
 	WORD $0x4e2ed4c6 // fadd v6.4s, v6.4s, v14.4s
-	FMOVQ 16(R14), F15
+	FMOVQ 16(R21), F15
 	WORD $0x4e2fd4e7 // fadd v7.4s, v7.4s, v15.4s
-	ADD R19, R14, R14
-	FMOVQ 0(R14), F16
+	ADD R23, R21, R21
+	FMOVQ 0(R21), F16
 	WORD $0x4e30d508 // fadd v8.4s, v8.4s, v16.4s
-	FMOVQ 16(R14), F17
+	FMOVQ 16(R21), F17
 	WORD $0x4e31d529 // fadd v9.4s, v9.4s, v17.4s
 
 clip:
-	CBZ R13, set
+	CBZ R20, set
 	WORD $0x4ea0e812 // fcmlt v18.4s, v0.4s, #0.0
 	WORD $0x4e721c00 // bic v0.16b, v0.16b, v18.16b
 	WORD $0x4ea0e833 // fcmlt v19.4s, v1.4s, #0.0
@@ -4684,105 +4888,105 @@ clip:
 	WORD $0x4e7b1d29 // bic v9.16b, v9.16b, v27.16b
 
 set:
-	FSTPQ (F0, F1), 0(R15)
-	ADD R19, R15, R15
-	FSTPQ (F2, F3), 0(R15)
-	ADD R19, R15, R15
-	FSTPQ (F4, F5), 0(R15)
-	ADD R19, R15, R15
-	FSTPQ (F6, F7), 0(R15)
-	ADD R19, R15, R15
-	FSTPQ (F8, F9), 0(R15)
+	FSTPQ (F0, F1), 0(R22)
+	ADD R23, R22, R22
+	FSTPQ (F2, F3), 0(R22)
+	ADD R23, R22, R22
+	FSTPQ (F4, F5), 0(R22)
+	ADD R23, R22, R22
+	FSTPQ (F6, F7), 0(R22)
+	ADD R23, R22, R22
+	FSTPQ (F8, F9), 0(R22)
 	RET
 
 some:
-	MOVD $memory-384(SP), R21
-	FSTPQ (F0, F1), 0(R21)
-	FSTPQ (F2, F3), 32(R21)
-	FSTPQ (F4, F5), 64(R21)
-	FSTPQ (F6, F7), 96(R21)
-	FSTPQ (F8, F9), 128(R21)
-	FMOVQ 0(R12), F28
-	FMOVQ 16(R12), F29
+	MOVD $memory-384(SP), R25
+	FSTPQ (F0, F1), 0(R25)
+	FSTPQ (F2, F3), 32(R25)
+	FSTPQ (F4, F5), 64(R25)
+	FSTPQ (F6, F7), 96(R25)
+	FSTPQ (F8, F9), 128(R25)
+	FMOVQ 0(R19), F28
+	FMOVQ 16(R19), F29
 	VADD V29.S4, V28.S4, V28.S4
 	WORD $0x6f00e41e // movi v30.2d, #0
 	WORD $0x4eb1bb9f // addv s31, v28.4s
 	VSUB V31.S4, V30.S4, V10.S4
-	FMOVS F10, R22
-	MOVD $5, R23
+	FMOVS F10, R4
+	MOVD $5, R5
 
 row:
-	MOVD R22, R24
-	MOVD R21, R25
-	MOVD R14, R4
-	MOVD R15, R5
+	MOVD R4, R6
+	MOVD R25, R13
+	MOVD R21, R14
+	MOVD R22, R1
 
 four:
-	SUBS $4, R24, R24
+	SUBS $4, R6, R6
 	BLT two
-	FMOVQ 0(R25), F11
-	CBZ R14, fourClip
-	FMOVQ 0(R4), F12
+	FMOVQ 0(R13), F11
+	CBZ R21, fourClip
+	FMOVQ 0(R14), F12
 	WORD $0x4e2cd56b // fadd v11.4s, v11.4s, v12.4s
 
 fourClip:
-	CBZ R13, fourSet
+	CBZ R20, fourSet
 	WORD $0x4ea0e96d // fcmlt v13.4s, v11.4s, #0.0
 	WORD $0x4e6d1d6b // bic v11.16b, v11.16b, v13.16b
 
 fourSet:
-	FMOVQ F11, 0(R5)
-	ADD $16, R25, R25
-	ADD $16, R4, R4
-	ADD $16, R5, R5
+	FMOVQ F11, 0(R1)
+	ADD $16, R13, R13
+	ADD $16, R14, R14
+	ADD $16, R1, R1
 	B four
 
 two:
-	TBZ $1, R24, one
-	FMOVD 0(R25), F14
-	CBZ R14, twoClip
-	FMOVD 0(R4), F15
+	TBZ $1, R6, one
+	FMOVD 0(R13), F14
+	CBZ R21, twoClip
+	FMOVD 0(R14), F15
 	WORD $0x4e2fd5ce // fadd v14.4s, v14.4s, v15.4s
 
 twoClip:
-	CBZ R13, twoSet
+	CBZ R20, twoSet
 	WORD $0x4ea0e9d0 // fcmlt v16.4s, v14.4s, #0.0
 	WORD $0x4e701dce // bic v14.16b, v14.16b, v16.16b
 
 twoSet:
-	FMOVD F14, 0(R5)
-	ADD $8, R25, R25
-	ADD $8, R4, R4
-	ADD $8, R5, R5
+	FMOVD F14, 0(R1)
+	ADD $8, R13, R13
+	ADD $8, R14, R14
+	ADD $8, R1, R1
 
 one:
-	TBZ $0, R24, done
-	FMOVS 0(R25), F17
-	CBZ R14, oneClip
-	FMOVS 0(R4), F18
+	TBZ $0, R6, done
+	FMOVS 0(R13), F17
+	CBZ R21, oneClip
+	FMOVS 0(R14), F18
 	WORD $0x4e32d631 // fadd v17.4s, v17.4s, v18.4s
 
 oneClip:
-	CBZ R13, oneSet
+	CBZ R20, oneSet
 	WORD $0x4ea0ea33 // fcmlt v19.4s, v17.4s, #0.0
 	WORD $0x4e731e31 // bic v17.16b, v17.16b, v19.16b
 
 oneSet:
-	FMOVS F17, 0(R5)
-	ADD $4, R25, R25
-	ADD $4, R4, R4
-	ADD $4, R5, R5
+	FMOVS F17, 0(R1)
+	ADD $4, R13, R13
+	ADD $4, R14, R14
+	ADD $4, R1, R1
 
 done:
-	ADD $32, R21, R21
-	ADD R19, R14, R14
-	MOVD 96(R0), R6
-	CBNZ R6, more
-	MOVD $0, R14
+	ADD $32, R25, R25
+	ADD R23, R21, R21
+	MOVD 96(R0), R2
+	CBNZ R2, more
+	MOVD $0, R21
 
 more:
-	ADD R19, R15, R15
-	SUBS $1, R23, R23
+	ADD R23, R22, R22
+	SUBS $1, R5, R5
 	BNE row
 	RET
 
@@ -4818,21 +5022,29 @@ TEXT ·neonSums6x1(SB), NOSPLIT, $384-8
 	PRFM 0(R5), PLDL1KEEP
 	VORR V0.B16, V0.B16, V10.B16
 	VORR V1.B16, V1.B16, V11.B16
-	MOVD 64(R0), R7
-	MOVD $0, R8
+	MOVD 112(R0), R7
+	MOVD 120(R0), R8
+	MOVD 128(R0), R9
+	MOVD $0, R10
+	CBNZ R7, ahead
+	MOVD R0, R7
+
+ahead:
+	MOVD 64(R0), R11
+	MOVD $0, R12
 
 tap:
-	MOVD 0(R0), R9
-	MOVD 0(R2), R10
-	ADD R10, R9, R8
+	MOVD 0(R0), R13
+	MOVD 0(R2), R14
+	ADD R14, R13, R12
 	ADD $8, R2, R2
-	MOVD 56(R0), R11
-	SUBS $4, R11, R11
+	MOVD 56(R0), R15
+	SUBS $4, R15, R15
 	BLT rest
 
 loop:
-	WORD $0x3cc0010c // ldur q12, [x8, #0]
-	WORD $0xfc41010d // ldur d13, [x8, #16]
+	WORD $0x3cc0018c // ldur q12, [x12, #0]
+	WORD $0xfc41018d // ldur d13, [x12, #16]
 	WORD $0x3cc0002e // ldur q14, [x1, #0]
 	WORD $0x3cc1002f // ldur q15, [x1, #16]
 	WORD $0x4f8c11c0 // fmla v0.4s, v14.4s, v12.s[0]
@@ -4848,9 +5060,9 @@ loop:
 	WORD $0x4fad11ca // fmla v10.4s, v14.4s, v13.s[1]
 	WORD $0x4fad11eb // fmla v11.4s, v15.4s, v13.s[1]
 	PRFM 512(R1), PLDL1KEEP
-	ADD R7, R8, R8
-	WORD $0x3cc00110 // ldur q16, [x8, #0]
-	WORD $0xfc410111 // ldur d17, [x8, #16]
+	ADD R11, R12, R12
+	WORD $0x3cc00190 // ldur q16, [x12, #0]
+	WORD $0xfc410191 // ldur d17, [x12, #16]
 	WORD $0x3cc20032 // ldur q18, [x1, #32]
 	WORD $0x3cc30033 // ldur q19, [x1, #48]
 	WORD $0x4f901240 // fmla v0.4s, v18.4s, v16.s[0]
@@ -4865,9 +5077,9 @@ loop:
 	WORD $0x4f911269 // fmla v9.4s, v19.4s, v17.s[0]
 	WORD $0x4fb1124a // fmla v10.4s, v18.4s, v17.s[1]
 	WORD $0x4fb1126b // fmla v11.4s, v19.4s, v17.s[1]
-	ADD R7, R8, R8
-	WORD $0x3cc00114 // ldur q20, [x8, #0]
-	WORD $0xfc410115 // ldur d21, [x8, #16]
+	ADD R11, R12, R12
+	WORD $0x3cc00194 // ldur q20, [x12, #0]
+	WORD $0xfc410195 // ldur d21, [x12, #16]
 	WORD $0x3cc40036 // ldur q22, [x1, #64]
 	WORD $0x3cc50037 // ldur q23, [x1, #80]
 	WORD $0x4f9412c0 // fmla v0.4s, v22.4s, v20.s[0]
@@ -4883,9 +5095,9 @@ loop:
 	WORD $0x4fb512ca // fmla v10.4s, v22.4s, v21.s[1]
 	WORD $0x4fb512eb // fmla v11.4s, v23.4s, v21.s[1]
 	PRFM 576(R1), PLDL1KEEP
-	ADD R7, R8, R8
-	WORD $0x3cc00118 // ldur q24, [x8, #0]
-	WORD $0xfc410119 // ldur d25, [x8, #16]
+	ADD R11, R12, R12
+	WORD $0x3cc00198 // ldur q24, [x12, #0]
+	WORD $0xfc410199 // ldur d25, [x12, #16]
 	WORD $0x3cc6003a // ldur q26, [x1, #96]
 	WORD $0x3cc7003b // ldur q27, [x1, #112]
 	WORD $0x4f981340 // fmla v0.4s, v26.4s, v24.s[0]
@@ -4900,18 +5112,22 @@ loop:
 	WORD $0x4f991369 // fmla v9.4s, v27.4s, v25.s[0]
 	WORD $0x4fb9134a // fmla v10.4s, v26.4s, v25.s[1]
 	WORD $0x4fb9136b // fmla v11.4s, v27.4s, v25.s[1]
-	ADD R7, R8, R8
+	ADD R11, R12, R12
 	ADD $128, R1, R1
-	SUBS $4, R11, R11
+	PRFM (R7), PLDL2KEEP
+	ADD R8, R7, R7
+	SUBS $1, R9, R9
+	CSEL GT, R8, R10, R8
+	SUBS $4, R15, R15
 	BGE loop
 
 rest:
-	ADDS $4, R11, R11
+	ADDS $4, R15, R15
 	BEQ next
 
 single:
-	WORD $0x3cc0011c // ldur q28, [x8, #0]
-	WORD $0xfc41011d // ldur d29, [x8, #16]
+	WORD $0x3cc0019c // ldur q28, [x12, #0]
+	WORD $0xfc41019d // ldur d29, [x12, #16]
 	WORD $0x3cc0003e // ldur q30, [x1, #0]
 	WORD $0x3cc1003f // ldur q31, [x1, #16]
 	WORD $0x4f9c13c0 // fmla v0.4s, v30.4s, v28.s[0]
@@ -4927,54 +5143,54 @@ single:
 	WORD $0x4fbd13ca // fmla v10.4s, v30.4s, v29.s[1]
 	WORD $0x4fbd13eb // fmla v11.4s, v31.4s, v29.s[1]
 	PRFM 512(R1), PLDL1KEEP
-	ADD R7, R8, R8
+	ADD R11, R12, R12
 	ADD $32, R1, R1
-	SUBS $1, R11, R11
+	SUBS $1, R15, R15
 	BNE single
 
 next:
 	SUBS $1, R3, R3
 	BNE tap
-	MOVD 32(R0), R12
-	MOVD 104(R0), R13
-	MOVD 96(R0), R14
-	MOVD 16(R0), R15
-	MOVD 80(R0), R19
-	MOVWU 28(R12), R20
-	CBZ R20, some
-	CBZ R14, clip
-	FMOVQ 0(R14), F12
+	MOVD 32(R0), R19
+	MOVD 104(R0), R20
+	MOVD 96(R0), R21
+	MOVD 16(R0), R22
+	MOVD 80(R0), R23
+	MOVWU 28(R19), R24
+	CBZ R24, some
+	CBZ R21, clip
+	FMOVQ 0(R21), F12
 	WORD $0x4e2cd400 // fadd v0.4s, v0.4s, v12.4s
-	FMOVQ 16(R14), F13
+	FMOVQ 16(R21), F13
 	WORD $0x4e2dd421 // fadd v1.4s, v1.4s, v13.4s
-	ADD R19, R14, R14
-	FMOVQ 0(R14), F14
+	ADD R23, R21, R21
+	FMOVQ 0(R21), F14
 	WORD $0x4e2ed442 // fadd v2.4s, v2.4s, v14.4s
-	FMOVQ 16(R14), F15
+	FMOVQ 16(R21), F15
 	WORD $0x4e2fd463 // fadd v3.4s, v3.4s, v15.4s
-	ADD R19, R14, R14
-	FMOVQ 0(R14), F16
+	ADD R23, R21, R21
+	FMOVQ 0(R21), F16
 	WORD $0x4e30d484 // fadd v4.4s, v4.4s, v16.4s
-	FMOVQ 16(R14), F17
+	FMOVQ 16(R21), F17
 	WORD $0x4e31d4a5 // fadd v5.4s, v5.4s, v17.4s
-	ADD R19, R14, R14
-	FMOVQ 0(R14), F18
+	ADD R23, R21, R21
+	FMOVQ 0(R21), F18
 	WORD $0x4e32d4c6 // fadd v6.4s, v6.4s, v18.4s
-	FMOVQ 16(R14), F19
+	FMOVQ 16(R21), F19
 	WORD $0x4e33d4e7 // fadd v7.4s, v7.4s, v19.4s
-	ADD R19, R14, R14
-	FMOVQ 0(R14), F20
+	ADD R23, R21, R21
+	FMOVQ 0(R21), F20
 	WORD $0x4e34d508 // fadd v8.4s, v8.4s, v20.4s
-	FMOVQ 16(R14), F21
+	FMOVQ 16(R21), F21
 	WORD $0x4e35d529 // fadd v9.4s, v9.4s, v21.4s
-	ADD R19, R14, R14
-	FMOVQ 0(R14), F22
+	ADD R23, R21, R21
+	FMOVQ 0(R21), F22
 	WORD $0x4e36d54a // fadd v10.4s, v10.4s, v22.4s
-	FMOVQ 16(R14), F23
+	FMOVQ 16(R21), F23
 	WORD $0x4e37d56b // fadd v11.4s, v11.4s, v23.4s
 
 clip:
-	CBZ R13, set
+	CBZ R20, set
 	WORD $0x4ea0e818 // fcmlt v24.4s, v0.4s, #0.0
 	WORD $0x4e781c00 // bic v0.16b, v0.16b, v24.16b
 	WORD $0x4ea0e839 // fcmlt v25.4s, v1.4s, #0.0
@@ -5001,108 +5217,108 @@ clip:
 	WORD $0x4e6f1d6b // bic v11.16b, v11.16b, v15.16b
 
 set:
-	FSTPQ (F0, F1), 0(R15)
-	ADD R19, R15, R15
-	FSTPQ (F2, F3), 0(R15)
-	ADD R19, R15, R15
-	FSTPQ (F4, F5), 0(R15)
-	ADD R19, R15, R15
-	FSTPQ (F6, F7), 0(R15)
-	ADD R19, R15, R15
-	FSTPQ (F8, F9), 0(R15)
-	ADD R19, R15, R15
-	FSTPQ (F10, F11), 0(R15)
+	FSTPQ (F0, F1), 0(R22)
+	ADD R23, R22, R22
+	FSTPQ (F2, F3), 0(R22)
+	ADD R23, R22, R22
+	FSTPQ (F4, F5), 0(R22)
+	ADD R23, R22, R22
+	FSTPQ (F6, F7), 0(R22)
+	ADD R23, R22, R22
+	FSTPQ (F8, F9), 0(R22)
+	ADD R23, R22, R22
+	FSTPQ (F10, F11), 0(R22)
 	RET
 
 some:
-	MOVD $memory-384(SP), R21
-	FSTPQ (F0, F1), 0(R21)
-	FSTPQ (F2, F3), 32(R21)
-	FSTPQ (F4, F5), 64(R21)
-	FSTPQ (F6, F7), 96(R21)
-	FSTPQ (F8, F9), 128(R21)
-	FSTPQ (F10, F11), 160(R21)
-	FMOVQ 0(R12), F16
-	FMOVQ 16(R12), F17
+	MOVD $memory-384(SP), R25
+	FSTPQ (F0, F1), 0(R25)
+	FSTPQ (F2, F3), 32(R25)
+	FSTPQ (F4, F5), 64(R25)
+	FSTPQ (F6, F7), 96(R25)
+	FSTPQ (F8, F9), 128(R25)
+	FSTPQ (F10, F11), 160(R25)
+	FMOVQ 0(R19), F16
+	FMOVQ 16(R19), F17
 	VADD V17.S4, V16.S4, V16.S4
 	WORD $0x6f00e412 // movi v18.2d, #0
 	WORD $0x4eb1ba13 // addv s19, v16.4s
 	VSUB V19.S4, V18.S4, V20.S4
-	FMOVS F20, R22
-	MOVD $6, R23
+	FMOVS F20, R4
+	MOVD $6, R5
 
 row:
-	MOVD R22, R24
-	MOVD R21, R25
-	MOVD R14, R4
-	MOVD R15, R5
+	MOVD R4, R6
+	MOVD R25, R13
+	MOVD R21, R14
+	MOVD R22, R1
 
 four:
-	SUBS $4, R24, R24
+	SUBS $4, R6, R6
 	BLT two
-	FMOVQ 0(R25), F21
-	CBZ R14, fourClip
-	FMOVQ 0(R4), F22
+	FMOVQ 0(R13), F21
+	CBZ R21, fourClip
+	FMOVQ 0(R14), F22
 	WORD $0x4e36d6b5 // fadd v21.4s, v21.4s, v22.4s
 
 fourClip:
-	CBZ R13, fourSet
+	CBZ R20, fourSet
 	WORD $0x4ea0eab7 // fcmlt v23.4s, v21.4s, #0.0
 	WORD $0x4e771eb5 // bic v21.16b, v21.16b, v23.16b
 
 fourSet:
-	FMOVQ F21, 0(R5)
-	ADD $16, R25, R25
-	ADD $16, R4, R4
-	ADD $16, R5, R5
+	FMOVQ F21, 0(R1)
+	ADD $16, R13, R13
+	ADD $16, R14, R14
+	ADD $16, R1, R1
 	B four
 
 two:
-	TBZ $1, R24, one
-	FMOVD 0(R25), F24
-	CBZ R14, twoClip
-	FMOVD 0(R4), F25
+	TBZ $1, R6, one
+	FMOVD 0(R13), F24
+	CBZ R21, twoClip
+	FMOVD 0(R14), F25
 	WORD $0x4e39d718 // fadd v24.4s, v24.4s, v25.4s
 
 twoClip:
-	CBZ R13, twoSet
+	CBZ R20, twoSet
 	WORD $0x4ea0eb1a // fcmlt v26.4s, v24.4s, #0.0
 	WORD $0x4e7a1f18 // bic v24.16b, v24.16b, v26.16b
 
 twoSet:
-	FMOVD F24, 0(R5)
-	ADD $8, R25, R25
-	ADD $8, R4, R4
-	ADD $8, R5, R5
+	FMOVD F24, 0(R1)
+	ADD $8, R13, R13
+	ADD $8, R14, R14
+	ADD $8, R1, R1
 
 one:
-	TBZ $0, R24, done
-	FMOVS 0(R25), F27
-	CBZ R14, oneClip
-	FMOVS 0(R4), F28
+	TBZ $0, R6, done
+	FMOVS 0(R13), F27
+	CBZ R21, oneClip
+	FMOVS 0(R14), F28
 	WORD $0x4e3cd77b // fadd v27.4s, v27.4s, v28.4s
 
 oneClip:
-	CBZ R13, oneSet
+	CBZ R20, oneSet
 	WORD $0x4ea0eb7d // fcmlt v29.4s, v27.4s, #0.0
 	WORD $0x4e7d1f7b // bic v27.16b, v27.16b, v29.16b
 
 oneSet:
-	FMOVS F27, 0(R5)
-	ADD $4, R25, R25
-	ADD $4, R4, R4
-	ADD $4, R5, R5
+	FMOVS F27, 0(R1)
+	ADD $4, R13, R13
+	ADD $4, R14, R14
+	ADD $4, R1, R1
 
 done:
-	ADD $32, R21, R21
-	ADD R19, R14, R14
-	MOVD 96(R0), R6
-	CBNZ R6, more
-	MOVD $0, R14
+	ADD $32, R25, R25
+	ADD R23, R21, R21
+	MOVD 96(R0), R2
+	CBNZ R2, more
+	MOVD $0, R21
 
 more:
-	ADD R19, R15, R15
-	SUBS $1, R23, R23
+	ADD R23, R22, R22
+	SUBS $1, R5, R5
 	BNE row
 	RET
 
@@ -5120,20 +5336,28 @@ TEXT ·neonSums1x2(SB), NOSPLIT, $384-8
 	FMOVQ 32(R4), F2
 	FMOVQ 48(R4), F3
 	PRFM 0(R5), PLDL1KEEP
-	MOVD 64(R0), R7
-	MOVD $0, R8
+	MOVD 112(R0), R7
+	MOVD 120(R0), R8
+	MOVD 128(R0), R9
+	MOVD $0, R10
+	CBNZ R7, ahead
+	MOVD R0, R7
+
+ahead:
+	MOVD 64(R0), R11
+	MOVD $0, R12
 
 tap:
-	MOVD 0(R0), R9
-	MOVD 0(R2), R10
-	ADD R10, R9, R8
+	MOVD 0(R0), R13
+	MOVD 0(R2), R14
+	ADD R14, R13, R12
 	ADD $8, R2, R2
-	MOVD 56(R0), R11
-	SUBS $4, R11, R11
+	MOVD 56(R0), R15
+	SUBS $4, R15, R15
 	BLT rest
 
 loop:
-	WORD $0xbc400104 // ldur s4, [x8, #0]
+	WORD $0xbc400184 // ldur s4, [x12, #0]
 	WORD $0x3cc00025 // ldur q5, [x1, #0]
 	WORD $0x3cc10026 // ldur q6, [x1, #16]
 	WORD $0x4f8410a0 // fmla v0.4s, v5.4s, v4.s[0]
@@ -5143,8 +5367,8 @@ loop:
 	WORD $0x4f8410e2 // fmla v2.4s, v7.4s, v4.s[0]
 	WORD $0x4f841103 // fmla v3.4s, v8.4s, v4.s[0]
 	PRFM 512(R1), PLDL1KEEP
-	ADD R7, R8, R8
-	WORD $0xbc400109 // ldur s9, [x8, #0]
+	ADD R11, R12, R12
+	WORD $0xbc400189 // ldur s9, [x12, #0]
 	WORD $0x3cc4002a // ldur q10, [x1, #64]
 	WORD $0x3cc5002b // ldur q11, [x1, #80]
 	WORD $0x4f891140 // fmla v0.4s, v10.4s, v9.s[0]
@@ -5154,8 +5378,8 @@ loop:
 	WORD $0x4f891182 // fmla v2.4s, v12.4s, v9.s[0]
 	WORD $0x4f8911a3 // fmla v3.4s, v13.4s, v9.s[0]
 	PRFM 576(R1), PLDL1KEEP
-	ADD R7, R8, R8
-	WORD $0xbc40010e // ldur s14, [x8, #0]
+	ADD R11, R12, R12
+	WORD $0xbc40018e // ldur s14, [x12, #0]
 	WORD $0x3cc8002f // ldur q15, [x1, #128]
 	WORD $0x3cc90030 // ldur q16, [x1, #144]
 	WORD $0x4f8e11e0 // fmla v0.4s, v15.4s, v14.s[0]
@@ -5165,8 +5389,8 @@ loop:
 	WORD $0x4f8e1222 // fmla v2.4s, v17.4s, v14.s[0]
 	WORD $0x4f8e1243 // fmla v3.4s, v18.4s, v14.s[0]
 	PRFM 640(R1), PLDL1KEEP
-	ADD R7, R8, R8
-	WORD $0xbc400113 // ldur s19, [x8, #0]
+	ADD R11, R12, R12
+	WORD $0xbc400193 // ldur s19, [x12, #0]
 	WORD $0x3ccc0034 // ldur q20, [x1, #192]
 	WORD $0x3ccd0035 // ldur q21, [x1, #208]
 	WORD $0x4f931280 // fmla v0.4s, v20.4s, v19.s[0]
@@ -5176,17 +5400,21 @@ loop:
 	WORD $0x4f9312c2 // fmla v2.4s, v22.4s, v19.s[0]
 	WORD $0x4f9312e3 // fmla v3.4s, v23.4s, v19.s[0]
 	PRFM 704(R1), PLDL1KEEP
-	ADD R7, R8, R8
+	ADD R11, R12, R12
 	ADD $256, R1, R1
-	SUBS $4, R11, R11
+	PRFM (R7), PLDL2KEEP
+	ADD R8, R7, R7
+	SUBS $1, R9, R9
+	CSEL GT, R8, R10, R8
+	SUBS $4, R15, R15
 	BGE loop
 
 rest:
-	ADDS $4, R11, R11
+	ADDS $4, R15, R15
 	BEQ next
 
 single:
-	WORD $0xbc400118 // ldur s24, [x8, #0]
+	WORD $0xbc400198 // ldur s24, [x12, #0]
 	WORD $0x3cc00039 // ldur q25, [x1, #0]
 	WORD $0x3cc1003a // ldur q26, [x1, #16]
 	WORD $0x4f981320 // fmla v0.4s, v25.4s, v24.s[0]
@@ -5196,33 +5424,33 @@ single:
 	WORD $0x4f981362 // fmla v2.4s, v27.4s, v24.s[0]
 	WORD $0x4f981383 // fmla v3.4s, v28.4s, v24.s[0]
 	PRFM 512(R1), PLDL1KEEP
-	ADD R7, R8, R8
+	ADD R11, R12, R12
 	ADD $64, R1, R1
-	SUBS $1, R11, R11
+	SUBS $1, R15, R15
 	BNE single
 
 next:
 	SUBS $1, R3, R3
 	BNE tap
-	MOVD 32(R0), R12
-	MOVD 104(R0), R13
-	MOVD 96(R0), R14
-	MOVD 16(R0), R15
-	MOVD 80(R0), R19
-	MOVWU 60(R12), R20
-	CBZ R20, some
-	CBZ R14, clip
-	FMOVQ 0(R14), F29
+	MOVD 32(R0), R19
+	MOVD 104(R0), R20
+	MOVD 96(R0), R21
+	MOVD 16(R0), R22
+	MOVD 80(R0), R23
+	MOVWU 60(R19), R24
+	CBZ R24, some
+	CBZ R21, clip
+	FMOVQ 0(R21), F29
 	WORD $0x4e3dd400 // fadd v0.4s, v0.4s, v29.4s
-	FMOVQ 16(R14), F30
+	FMOVQ 16(R21), F30
 	WORD $0x4e3ed421 // fadd v1.4s, v1.4s, v30.4s
-	FMOVQ 32(R14), F31
+	FMOVQ 32(R21), F31
 	WORD $0x4e3fd442 // fadd v2.4s, v2.4s, v31.4s
-	FMOVQ 48(R14), F5
+	FMOVQ 48(R21), F5
 	WORD $0x4e25d463 // fadd v3.4s, v3.4s, v5.4s
 
 clip:
-	CBZ R13, set
+	CBZ R20, set
 	WORD $0x4ea0e806 // fcmlt v6.4s, v0.4s, #0.0
 	WORD $0x4e661c00 // bic v0.16b, v0.16b, v6.16b
 	WORD $0x4ea0e824 // fcmlt v4.4s, v1.4s, #0.0
@@ -5233,99 +5461,99 @@ clip:
 	WORD $0x4e681c63 // bic v3.16b, v3.16b, v8.16b
 
 set:
-	FSTPQ (F0, F1), 0(R15)
-	FSTPQ (F2, F3), 32(R15)
+	FSTPQ (F0, F1), 0(R22)
+	FSTPQ (F2, F3), 32(R22)
 	RET
 
 some:
-	MOVD $memory-384(SP), R21
-	FSTPQ (F0, F1), 0(R21)
-	FSTPQ (F2, F3), 32(R21)
-	FMOVQ 0(R12), F10
-	FMOVQ 16(R12), F11
+	MOVD $memory-384(SP), R25
+	FSTPQ (F0, F1), 0(R25)
+	FSTPQ (F2, F3), 32(R25)
+	FMOVQ 0(R19), F10
+	FMOVQ 16(R19), F11
 	VADD V11.S4, V10.S4, V10.S4
-	FMOVQ 32(R12), F9
+	FMOVQ 32(R19), F9
 	VADD V9.S4, V10.S4, V10.S4
-	FMOVQ 48(R12), F12
+	FMOVQ 48(R19), F12
 	VADD V12.S4, V10.S4, V10.S4
 	WORD $0x6f00e40d // movi v13.2d, #0
 	WORD $0x4eb1b94f // addv s15, v10.4s
 	VSUB V15.S4, V13.S4, V16.S4
-	FMOVS F16, R22
-	MOVD $1, R23
+	FMOVS F16, R4
+	MOVD $1, R5
 
 row:
-	MOVD R22, R24
-	MOVD R21, R25
-	MOVD R14, R4
-	MOVD R15, R5
+	MOVD R4, R6
+	MOVD R25, R13
+	MOVD R21, R14
+	MOVD R22, R1
 
 four:
-	SUBS $4, R24, R24
+	SUBS $4, R6, R6
 	BLT two
-	FMOVQ 0(R25), F14
-	CBZ R14, fourClip
-	FMOVQ 0(R4), F17
+	FMOVQ 0(R13), F14
+	CBZ R21, fourClip
+	FMOVQ 0(R14), F17
 	WORD $0x4e31d5ce // fadd v14.4s, v14.4s, v17.4s
 
 fourClip:
-	CBZ R13, fourSet
+	CBZ R20, fourSet
 	WORD $0x4ea0e9d2 // fcmlt v18.4s, v14.4s, #0.0
 	WORD $0x4e721dce // bic v14.16b, v14.16b, v18.16b
 
 fourSet:
-	FMOVQ F14, 0(R5)
-	ADD $16, R25, R25
-	ADD $16, R4, R4
-	ADD $16, R5, R5
+	FMOVQ F14, 0(R1)
+	ADD $16, R13, R13
+	ADD $16, R14, R14
+	ADD $16, R1, R1
 	B four
 
 two:
-	TBZ $1, R24, one
-	FMOVD 0(R25), F20
-	CBZ R14, twoClip
-	FMOVD 0(R4), F21
+	TBZ $1, R6, one
+	FMOVD 0(R13), F20
+	CBZ R21, twoClip
+	FMOVD 0(R14), F21
 	WORD $0x4e35d694 // fadd v20.4s, v20.4s, v21.4s
 
 twoClip:
-	CBZ R13, twoSet
+	CBZ R20, twoSet
 	WORD $0x4ea0ea93 // fcmlt v19.4s, v20.4s, #0.0
 	WORD $0x4e731e94 // bic v20.16b, v20.16b, v19.16b
 
 twoSet:
-	FMOVD F20, 0(R5)
-	ADD $8, R25, R25
-	ADD $8, R4, R4
-	ADD $8, R5, R5
+	FMOVD F20, 0(R1)
+	ADD $8, R13, R13
+	ADD $8, R14, R14
+	ADD $8, R1, R1
 
 one:
-	TBZ $0, R24, done
-	FMOVS 0(R25), F22
-	CBZ R14, oneClip
-	FMOVS 0(R4), F23
+	TBZ $0, R6, done
+	FMOVS 0(R13), F22
+	CBZ R21, oneClip
+	FMOVS 0(R14), F23
 	WORD $0x4e37d6d6 // fadd v22.4s, v22.4s, v23.4s
 
 oneClip:
-	CBZ R13, oneSet
+	CBZ R20, oneSet
 	WORD $0x4ea0ead9 // fcmlt v25.4s, v22.4s, #0.0
 	WORD $0x4e791ed6 // bic v22.16b, v22.16b, v25.16b
 
 oneSet:
-	FMOVS F22, 0(R5)
-	ADD $4, R25, R25
-	ADD $4, R4, R4
-	ADD $4, R5, R5
+	FMOVS F22, 0(R1)
+	ADD $4, R13, R13
+	ADD $4, R14, R14
+	ADD $4, R1, R1
 
 done:
-	ADD $64, R21, R21
-	ADD R19, R14, R14
-	MOVD 96(R0), R6
-	CBNZ R6, more
-	MOVD $0, R14
+	ADD $64, R25, R25
+	ADD R23, R21, R21
+	MOVD 96(R0), R2
+	CBNZ R2, more
+	MOVD $0, R21
 
 more:
-	ADD R19, R15, R15
-	SUBS $1, R23, R23
+	ADD R23, R22, R22
+	SUBS $1, R5, R5
 	BNE row
 	RET
 
@@ -5349,20 +5577,28 @@ TEXT ·neonSums2x2(SB), NOSPLIT, $384-8
 	VORR V1.B16, V1.B16, V5.B16
 	VORR V2.B16, V2.B16, V6.B16
 	VORR V3.B16, V3.B16, V7.B16
-	MOVD 64(R0), R7
-	MOVD $0, R8
+	MOVD 112(R0), R7
+	MOVD 120(R0), R8
+	MOVD 128(R0), R9
+	MOVD $0, R10
+	CBNZ R7, ahead
+	MOVD R0, R7
+
+ahead:
+	MOVD 64(R0), R11
+	MOVD $0, R12
 
 tap:
-	MOVD 0(R0), R9
-	MOVD 0(R2), R10
-	ADD R10, R9, R8
+	MOVD 0(R0), R13
+	MOVD 0(R2), R14
+	ADD R14, R13, R12
 	ADD $8, R2, R2
-	MOVD 56(R0), R11
-	SUBS $4, R11, R11
+	MOVD 56(R0), R15
+	SUBS $4, R15, R15
 	BLT rest
 
 loop:
-	WORD $0xfc400108 // ldur d8, [x8, #0]
+	WORD $0xfc400188 // ldur d8, [x12, #0]
 	WORD $0x3cc00029 // ldur q9, [x1, #0]
 	WORD $0x3cc1002a // ldur q10, [x1, #16]
 	WORD $0x4f881120 // fmla v0.4s, v9.4s, v8.s[0]
@@ -5376,8 +5612,8 @@ loop:
 	WORD $0x4fa81166 // fmla v6.4s, v11.4s, v8.s[1]
 	WORD $0x4fa81187 // fmla v7.4s, v12.4s, v8.s[1]
 	PRFM 512(R1), PLDL1KEEP
-	ADD R7, R8, R8
-	WORD $0xfc40010d // ldur d13, [x8, #0]
+	ADD R11, R12, R12
+	WORD $0xfc40018d // ldur d13, [x12, #0]
 	WORD $0x3cc4002e // ldur q14, [x1, #64]
 	WORD $0x3cc5002f // ldur q15, [x1, #80]
 	WORD $0x4f8d11c0 // fmla v0.4s, v14.4s, v13.s[0]
@@ -5391,8 +5627,8 @@ loop:
 	WORD $0x4fad1206 // fmla v6.4s, v16.4s, v13.s[1]
 	WORD $0x4fad1227 // fmla v7.4s, v17.4s, v13.s[1]
 	PRFM 576(R1), PLDL1KEEP
-	ADD R7, R8, R8
-	WORD $0xfc400112 // ldur d18, [x8, #0]
+	ADD R11, R12, R12
+	WORD $0xfc400192 // ldur d18, [x12, #0]
 	WORD $0x3cc80033 // ldur q19, [x1, #128]
 	WORD $0x3cc90034 // ldur q20, [x1, #144]
 	WORD $0x4f921260 // fmla v0.4s, v19.4s, v18.s[0]
@@ -5406,8 +5642,8 @@ loop:
 	WORD $0x4fb212a6 // fmla v6.4s, v21.4s, v18.s[1]
 	WORD $0x4fb212c7 // fmla v7.4s, v22.4s, v18.s[1]
 	PRFM 640(R1), PLDL1KEEP
-	ADD R7, R8, R8
-	WORD $0xfc400117 // ldur d23, [x8, #0]
+	ADD R11, R12, R12
+	WORD $0xfc400197 // ldur d23, [x12, #0]
 	WORD $0x3ccc0038 // ldur q24, [x1, #192]
 	WORD $0x3ccd0039 // ldur q25, [x1, #208]
 	WORD $0x4f971300 // fmla v0.4s, v24.4s, v23.s[0]
@@ -5421,17 +5657,21 @@ loop:
 	WORD $0x4fb71346 // fmla v6.4s, v26.4s, v23.s[1]
 	WORD $0x4fb71367 // fmla v7.4s, v27.4s, v23.s[1]
 	PRFM 704(R1), PLDL1KEEP
-	ADD R7, R8, R8
+	ADD R11, R12, R12
 	ADD $256, R1, R1
-	SUBS $4, R11, R11
+	PRFM (R7), PLDL2KEEP
+	ADD R8, R7, R7
+	SUBS $1, R9, R9
+	CSEL GT, R8, R10, R8
+	SUBS $4, R15, R15
 	BGE loop
 
 rest:
-	ADDS $4, R11, R11
+	ADDS $4, R15, R15
 	BEQ next
 
 single:
-	WORD $0xfc40011c // ldur d28, [x8, #0]
+	WORD $0xfc40019c // ldur d28, [x12, #0]
 	WORD $0x3cc0003d // ldur q29, [x1, #0]
 	WORD $0x3cc1003e // ldur q30, [x1, #16]
 	WORD $0x4f9c13a0 // fmla v0.4s, v29.4s, v28.s[0]
@@ -5445,42 +5685,42 @@ single:
 	WORD $0x4fbc13e6 // fmla v6.4s, v31.4s, v28.s[1]
 	WORD $0x4fbc1127 // fmla v7.4s, v9.4s, v28.s[1]
 	PRFM 512(R1), PLDL1KEEP
-	ADD R7, R8, R8
+	ADD R11, R12, R12
 	ADD $64, R1, R1
-	SUBS $1, R11, R11
+	SUBS $1, R15, R15
 	BNE single
 
 next:
 	SUBS $1, R3, R3
 	BNE tap
-	MOVD 32(R0), R12
-	MOVD 104(R0), R13
-	MOVD 96(R0), R14
-	MOVD 16(R0), R15
-	MOVD 80(R0), R19
-	MOVWU 60(R12), R20
-	CBZ R20, some
-	CBZ R14, clip
-	FMOVQ 0(R14), F10
+	MOVD 32(R0), R19
+	MOVD 104(R0), R20
+	MOVD 96(R0), R21
+	MOVD 16(R0), R22
+	MOVD 80(R0), R23
+	MOVWU 60(R19), R24
+	CBZ R24, some
+	CBZ R21, clip
+	FMOVQ 0(R21), F10
 	WORD $0x4e2ad400 // fadd v0.4s, v0.4s, v10.4s
-	FMOVQ 16(R14), F8
+	FMOVQ 16(R21), F8
 	WORD $0x4e28d421 // fadd v1.4s, v1.4s, v8.4s
-	FMOVQ 32(R14), F11
+	FMOVQ 32(R21), F11
 	WORD $0x4e2bd442 // fadd v2.4s, v2.4s, v11.4s
-	FMOVQ 48(R14), F12
+	FMOVQ 48(R21), F12
 	WORD $0x4e2cd463 // fadd v3.4s, v3.4s, v12.4s
-	ADD R19, R14, R14
-	FMOVQ 0(R14), F14
+	ADD R23, R21, R21
+	FMOVQ 0(R21), F14
 	WORD $0x4e2ed484 // fadd v4.4s, v4.4s, v14.4s
-	FMOVQ 16(R14), F15
+	FMOVQ 16(R21), F15
 	WORD $0x4e2fd4a5 // fadd v5.4s, v5.4s, v15.4s
-	FMOVQ 32(R14), F13
+	FMOVQ 32(R21), F13
 	WORD $0x4e2dd4c6 // fadd v6.4s, v6.4s, v13.4s
-	FMOVQ 48(R14), F16
+	FMOVQ 48(R21), F16
 	WORD $0x4e30d4e7 // fadd v7.4s, v7.4s, v16.4s
 
 clip:
-	CBZ R13, set
+	CBZ R20, set
 	WORD $0x4ea0e811 // fcmlt v17.4s, v0.4s, #0.0
 	WORD $0x4e711c00 // bic v0.16b, v0.16b, v17.16b
 	WORD $0x4ea0e833 // fcmlt v19.4s, v1.4s, #0.0
@@ -5499,104 +5739,104 @@ clip:
 	WORD $0x4e791ce7 // bic v7.16b, v7.16b, v25.16b
 
 set:
-	FSTPQ (F0, F1), 0(R15)
-	FSTPQ (F2, F3), 32(R15)
-	ADD R19, R15, R15
-	FSTPQ (F4, F5), 0(R15)
-	FSTPQ (F6, F7), 32(R15)
+	FSTPQ (F0, F1), 0(R22)
+	FSTPQ (F2, F3), 32(R22)
+	ADD R23, R22, R22
+	FSTPQ (F4, F5), 0(R22)
+	FSTPQ (F6, F7), 32(R22)
 	RET
 
 some:
-	MOVD $memory-384(SP), R21
-	FSTPQ (F0, F1), 0(R21)
-	FSTPQ (F2, F3), 32(R21)
-	FSTPQ (F4, F5), 64(R21)
-	FSTPQ (F6, F7), 96(R21)
-	FMOVQ 0(R12), F23
-	FMOVQ 16(R12), F26
+	MOVD $memory-384(SP), R25
+	FSTPQ (F0, F1), 0(R25)
+	FSTPQ (F2, F3), 32(R25)
+	FSTPQ (F4, F5), 64(R25)
+	FSTPQ (F6, F7), 96(R25)
+	FMOVQ 0(R19), F23
+	FMOVQ 16(R19), F26
 	VADD V26.S4, V23.S4, V23.S4
-	FMOVQ 32(R12), F27
+	FMOVQ 32(R19), F27
 	VADD V27.S4, V23.S4, V23.S4
-	FMOVQ 48(R12), F29
+	FMOVQ 48(R19), F29
 	VADD V29.S4, V23.S4, V23.S4
 	WORD $0x6f00e41e // movi v30.2d, #0
 	WORD $0x4eb1bafc // addv s28, v23.4s
 	VSUB V28.S4, V30.S4, V31.S4
-	FMOVS F31, R22
-	MOVD $2, R23
+	FMOVS F31, R4
+	MOVD $2, R5
 
 row:
-	MOVD R22, R24
-	MOVD R21, R25
-	MOVD R14, R4
-	MOVD R15, R5
+	MOVD R4, R6
+	MOVD R25, R13
+	MOVD R21, R14
+	MOVD R22, R1
 
 four:
-	SUBS $4, R24, R24
+	SUBS $4, R6, R6
 	BLT two
-	FMOVQ 0(R25), F9
-	CBZ R14, fourClip
-	FMOVQ 0(R4), F10
+	FMOVQ 0(R13), F9
+	CBZ R21, fourClip
+	FMOVQ 0(R14), F10
 	WORD $0x4e2ad529 // fadd v9.4s, v9.4s, v10.4s
 
 fourClip:
-	CBZ R13, fourSet
+	CBZ R20, fourSet
 	WORD $0x4ea0e928 // fcmlt v8.4s, v9.4s, #0.0
 	WORD $0x4e681d29 // bic v9.16b, v9.16b, v8.16b
 
 fourSet:
-	FMOVQ F9, 0(R5)
-	ADD $16, R25, R25
-	ADD $16, R4, R4
-	ADD $16, R5, R5
+	FMOVQ F9, 0(R1)
+	ADD $16, R13, R13
+	ADD $16, R14, R14
+	ADD $16, R1, R1
 	B four
 
 two:
-	TBZ $1, R24, one
-	FMOVD 0(R25), F11
-	CBZ R14, twoClip
-	FMOVD 0(R4), F12
+	TBZ $1, R6, one
+	FMOVD 0(R13), F11
+	CBZ R21, twoClip
+	FMOVD 0(R14), F12
 	WORD $0x4e2cd56b // fadd v11.4s, v11.4s, v12.4s
 
 twoClip:
-	CBZ R13, twoSet
+	CBZ R20, twoSet
 	WORD $0x4ea0e96e // fcmlt v14.4s, v11.4s, #0.0
 	WORD $0x4e6e1d6b // bic v11.16b, v11.16b, v14.16b
 
 twoSet:
-	FMOVD F11, 0(R5)
-	ADD $8, R25, R25
-	ADD $8, R4, R4
-	ADD $8, R5, R5
+	FMOVD F11, 0(R1)
+	ADD $8, R13, R13
+	ADD $8, R14, R14
+	ADD $8, R1, R1
 
 one:
-	TBZ $0, R24, done
-	FMOVS 0(R25), F15
-	CBZ R14, oneClip
-	FMOVS 0(R4), F13
+	TBZ $0, R6, done
+	FMOVS 0(R13), F15
+	CBZ R21, oneClip
+	FMOVS 0(R14), F13
 	WORD $0x4e2dd5ef // fadd v15.4s, v15.4s, v13.4s
 
 oneClip:
-	CBZ R13, oneSet
+	CBZ R20, oneSet
 	WORD $0x4ea0e9f0 // fcmlt v16.4s, v15.4s, #0.0
 	WORD $0x4e701def // bic v15.16b, v15.16b, v16.16b
 
 oneSet:
-	FMOVS F15, 0(R5)
-	ADD $4, R25, R25
-	ADD $4, R4, R4
-	ADD $4, R5, R5
+	FMOVS F15, 0(R1)
+	ADD $4, R13, R13
+	ADD $4, R14, R14
+	ADD $4, R1, R1
 
 done:
-	ADD $64, R21, R21
-	ADD R19, R14, R14
-	MOVD 96(R0), R6
-	CBNZ R6, more
-	MOVD $0, R14
+	ADD $64, R25, R25
+	ADD R23, R21, R21
+	MOVD 96(R0), R2
+	CBNZ R2, more
+	MOVD $0, R21
 
 more:
-	ADD R19, R15, R15
-	SUBS $1, R23, R23
+	ADD R23, R22, R22
+	SUBS $1, R5, R5
 	BNE row
 	RET
 
@@ -5626,21 +5866,29 @@ TEXT ·neonSums3x2(SB), NOSPLIT, $384-8
 	VORR V1.B16, V1.B16, V9.B16
 	VORR V2.B16, V2.B16, V10.B16
 	VORR V3.B16, V3.B16, V11.B16
-	MOVD 64(R0), R7
-	MOVD $0, R8
+	MOVD 112(R0), R7
+	MOVD 120(R0), R8
+	MOVD 128(R0), R9
+	MOVD $0, R10
+	CBNZ R7, ahead
+	MOVD R0, R7
+
+ahead:
+	MOVD 64(R0), R11
+	MOVD $0, R12
 
 tap:
-	MOVD 0(R0), R9
-	MOVD 0(R2), R10
-	ADD R10, R9, R8
+	MOVD 0(R0), R13
+	MOVD 0(R2), R14
+	ADD R14, R13, R12
 	ADD $8, R2, R2
-	MOVD 56(R0), R11
-	SUBS $4, R11, R11
+	MOVD 56(R0), R15
+	SUBS $4, R15, R15
 	BLT rest
 
 loop:
-	WORD $0xfc40010c // ldur d12, [x8, #0]
-	FMOVS 8(R8), F13
+	WORD $0xfc40018c // ldur d12, [x12, #0]
+	FMOVS 8(R12), F13
 	VZIP1 V13.D2, V12.D2, V12.D2
 	WORD $0x3cc0002e // ldur q14, [x1, #0]
 	WORD $0x3cc1002f // ldur q15, [x1, #16]
@@ -5659,9 +5907,9 @@ loop:
 	WORD $0x4f8c1a0a // fmla v10.4s, v16.4s, v12.s[2]
 	WORD $0x4f8c1a2b // fmla v11.4s, v17.4s, v12.s[2]
 	PRFM 512(R1), PLDL1KEEP
-	ADD R7, R8, R8
-	WORD $0xfc400112 // ldur d18, [x8, #0]
-	FMOVS 8(R8), F19
+	ADD R11, R12, R12
+	WORD $0xfc400192 // ldur d18, [x12, #0]
+	FMOVS 8(R12), F19
 	VZIP1 V19.D2, V18.D2, V18.D2
 	WORD $0x3cc40034 // ldur q20, [x1, #64]
 	WORD $0x3cc50035 // ldur q21, [x1, #80]
@@ -5680,9 +5928,9 @@ loop:
 	WORD $0x4f921aca // fmla v10.4s, v22.4s, v18.s[2]
 	WORD $0x4f921aeb // fmla v11.4s, v23.4s, v18.s[2]
 	PRFM 576(R1), PLDL1KEEP
-	ADD R7, R8, R8
-	WORD $0xfc400118 // ldur d24, [x8, #0]
-	FMOVS 8(R8), F25
+	ADD R11, R12, R12
+	WORD $0xfc400198 // ldur d24, [x12, #0]
+	FMOVS 8(R12), F25
 	VZIP1 V25.D2, V24.D2, V24.D2
 	WORD $0x3cc8003a // ldur q26, [x1, #128]
 	WORD $0x3cc9003b // ldur q27, [x1, #144]
@@ -5701,9 +5949,9 @@ loop:
 	WORD $0x4f981b8a // fmla v10.4s, v28.4s, v24.s[2]
 	WORD $0x4f981bab // fmla v11.4s, v29.4s, v24.s[2]
 	PRFM 640(R1), PLDL1KEEP
-	ADD R7, R8, R8
-	WORD $0xfc40011e // ldur d30, [x8, #0]
-	FMOVS 8(R8), F31
+	ADD R11, R12, R12
+	WORD $0xfc40019e // ldur d30, [x12, #0]
+	FMOVS 8(R12), F31
 	VZIP1 V31.D2, V30.D2, V30.D2
 	WORD $0x3ccc002d // ldur q13, [x1, #192]
 	WORD $0x3ccd002e // ldur q14, [x1, #208]
@@ -5722,18 +5970,22 @@ loop:
 	WORD $0x4f9e19ea // fmla v10.4s, v15.4s, v30.s[2]
 	WORD $0x4f9e198b // fmla v11.4s, v12.4s, v30.s[2]
 	PRFM 704(R1), PLDL1KEEP
-	ADD R7, R8, R8
+	ADD R11, R12, R12
 	ADD $256, R1, R1
-	SUBS $4, R11, R11
+	PRFM (R7), PLDL2KEEP
+	ADD R8, R7, R7
+	SUBS $1, R9, R9
+	CSEL GT, R8, R10, R8
+	SUBS $4, R15, R15
 	BGE loop
 
 rest:
-	ADDS $4, R11, R11
+	ADDS $4, R15, R15
 	BEQ next
 
 single:
-	WORD $0xfc400110 // ldur d16, [x8, #0]
-	FMOVS 8(R8), F17
+	WORD $0xfc400190 // ldur d16, [x12, #0]
+	FMOVS 8(R12), F17
 	VZIP1 V17.D2, V16.D2, V16.D2
 	WORD $0x3cc00033 // ldur q19, [x1, #0]
 	WORD $0x3cc10034 // ldur q20, [x1, #16]
@@ -5752,51 +6004,51 @@ single:
 	WORD $0x4f901aaa // fmla v10.4s, v21.4s, v16.s[2]
 	WORD $0x4f901a4b // fmla v11.4s, v18.4s, v16.s[2]
 	PRFM 512(R1), PLDL1KEEP
-	ADD R7, R8, R8
+	ADD R11, R12, R12
 	ADD $64, R1, R1
-	SUBS $1, R11, R11
+	SUBS $1, R15, R15
 	BNE single
 
 next:
 	SUBS $1, R3, R3
 	BNE tap
-	MOVD 32(R0), R12
-	MOVD 104(R0), R13
-	MOVD 96(R0), R14
-	MOVD 16(R0), R15
-	MOVD 80(R0), R19
-	MOVWU 60(R12), R20
-	CBZ R20, some
-	CBZ R14, clip
-	FMOVQ 0(R14), F22
+	MOVD 32(R0), R19
+	MOVD 104(R0), R20
+	MOVD 96(R0), R21
+	MOVD 16(R0), R22
+	MOVD 80(R0), R23
+	MOVWU 60(R19), R24
+	CBZ R24, some
+	CBZ R21, clip
+	FMOVQ 0(R21), F22
 	WORD $0x4e36d400 // fadd v0.4s, v0.4s, v22.4s
-	FMOVQ 16(R14), F23
+	FMOVQ 16(R21), F23
 	WORD $0x4e37d421 // fadd v1.4s, v1.4s, v23.4s
-	FMOVQ 32(R14), F25
+	FMOVQ 32(R21), F25
 	WORD $0x4e39d442 // fadd v2.4s, v2.4s, v25.4s
-	FMOVQ 48(R14), F26
+	FMOVQ 48(R21), F26
 	WORD $0x4e3ad463 // fadd v3.4s, v3.4s, v26.4s
-	ADD R19, R14, R14
-	FMOVQ 0(R14), F27
+	ADD R23, R21, R21
+	FMOVQ 0(R21), F27
 	WORD $0x4e3bd484 // fadd v4.4s, v4.4s, v27.4s
-	FMOVQ 16(R14), F24
+	FMOVQ 16(R21), F24
 	WORD $0x4e38d4a5 // fadd v5.4s, v5.4s, v24.4s
-	FMOVQ 32(R14), F28
+	FMOVQ 32(R21), F28
 	WORD $0x4e3cd4c6 // fadd v6.4s, v6.4s, v28.4s
-	FMOVQ 48(R14), F29
+	FMOVQ 48(R21), F29
 	WORD $0x4e3dd4e7 // fadd v7.4s, v7.4s, v29.4s
-	ADD R19, R14, R14
-	FMOVQ 0(R14), F31
+	ADD R23, R21, R21
+	FMOVQ 0(R21), F31
 	WORD $0x4e3fd508 // fadd v8.4s, v8.4s, v31.4s
-	FMOVQ 16(R14), F13
+	FMOVQ 16(R21), F13
 	WORD $0x4e2dd529 // fadd v9.4s, v9.4s, v13.4s
-	FMOVQ 32(R14), F14
+	FMOVQ 32(R21), F14
 	WORD $0x4e2ed54a // fadd v10.4s, v10.4s, v14.4s
-	FMOVQ 48(R14), F30
+	FMOVQ 48(R21), F30
 	WORD $0x4e3ed56b // fadd v11.4s, v11.4s, v30.4s
 
 clip:
-	CBZ R13, set
+	CBZ R20, set
 	WORD $0x4ea0e80f // fcmlt v15.4s, v0.4s, #0.0
 	WORD $0x4e6f1c00 // bic v0.16b, v0.16b, v15.16b
 	WORD $0x4ea0e82c // fcmlt v12.4s, v1.4s, #0.0
@@ -5823,109 +6075,109 @@ clip:
 	WORD $0x4e7a1d6b // bic v11.16b, v11.16b, v26.16b
 
 set:
-	FSTPQ (F0, F1), 0(R15)
-	FSTPQ (F2, F3), 32(R15)
-	ADD R19, R15, R15
-	FSTPQ (F4, F5), 0(R15)
-	FSTPQ (F6, F7), 32(R15)
-	ADD R19, R15, R15
-	FSTPQ (F8, F9), 0(R15)
-	FSTPQ (F10, F11), 32(R15)
+	FSTPQ (F0, F1), 0(R22)
+	FSTPQ (F2, F3), 32(R22)
+	ADD R23, R22, R22
+	FSTPQ (F4, F5), 0(R22)
+	FSTPQ (F6, F7), 32(R22)
+	ADD R23, R22, R22
+	FSTPQ (F8, F9), 0(R22)
+	FSTPQ (F10, F11), 32(R22)
 	RET
 
 some:
-	MOVD $memory-384(SP), R21
-	FSTPQ (F0, F1), 0(R21)
-	FSTPQ (F2, F3), 32(R21)
-	FSTPQ (F4, F5), 64(R21)
-	FSTPQ (F6, F7), 96(R21)
-	FSTPQ (F8, F9), 128(R21)
-	FSTPQ (F10, F11), 160(R21)
-	FMOVQ 0(R12), F27
-	FMOVQ 16(R12), F24
+	MOVD $memory-384(SP), R25
+	FSTPQ (F0, F1), 0(R25)
+	FSTPQ (F2, F3), 32(R25)
+	FSTPQ (F4, F5), 64(R25)
+	FSTPQ (F6, F7), 96(R25)
+	FSTPQ (F8, F9), 128(R25)
+	FSTPQ (F10, F11), 160(R25)
+	FMOVQ 0(R19), F27
+	FMOVQ 16(R19), F24
 	VADD V24.S4, V27.S4, V27.S4
-	FMOVQ 32(R12), F28
+	FMOVQ 32(R19), F28
 	VADD V28.S4, V27.S4, V27.S4
-	FMOVQ 48(R12), F29
+	FMOVQ 48(R19), F29
 	VADD V29.S4, V27.S4, V27.S4
 	WORD $0x6f00e41f // movi v31.2d, #0
 	WORD $0x4eb1bb6d // addv s13, v27.4s
 	VSUB V13.S4, V31.S4, V14.S4
-	FMOVS F14, R22
-	MOVD $3, R23
+	FMOVS F14, R4
+	MOVD $3, R5
 
 row:
-	MOVD R22, R24
-	MOVD R21, R25
-	MOVD R14, R4
-	MOVD R15, R5
+	MOVD R4, R6
+	MOVD R25, R13
+	MOVD R21, R14
+	MOVD R22, R1
 
 four:
-	SUBS $4, R24, R24
+	SUBS $4, R6, R6
 	BLT two
-	FMOVQ 0(R25), F30
-	CBZ R14, fourClip
-	FMOVQ 0(R4), F15
+	FMOVQ 0(R13), F30
+	CBZ R21, fourClip
+	FMOVQ 0(R14), F15
 	WORD $0x4e2fd7de // fadd v30.4s, v30.4s, v15.4s
 
 fourClip:
-	CBZ R13, fourSet
+	CBZ R20, fourSet
 	WORD $0x4ea0ebcc // fcmlt v12.4s, v30.4s, #0.0
 	WORD $0x4e6c1fde // bic v30.16b, v30.16b, v12.16b
 
 fourSet:
-	FMOVQ F30, 0(R5)
-	ADD $16, R25, R25
-	ADD $16, R4, R4
-	ADD $16, R5, R5
+	FMOVQ F30, 0(R1)
+	ADD $16, R13, R13
+	ADD $16, R14, R14
+	ADD $16, R1, R1
 	B four
 
 two:
-	TBZ $1, R24, one
-	FMOVD 0(R25), F17
-	CBZ R14, twoClip
-	FMOVD 0(R4), F19
+	TBZ $1, R6, one
+	FMOVD 0(R13), F17
+	CBZ R21, twoClip
+	FMOVD 0(R14), F19
 	WORD $0x4e33d631 // fadd v17.4s, v17.4s, v19.4s
 
 twoClip:
-	CBZ R13, twoSet
+	CBZ R20, twoSet
 	WORD $0x4ea0ea34 // fcmlt v20.4s, v17.4s, #0.0
 	WORD $0x4e741e31 // bic v17.16b, v17.16b, v20.16b
 
 twoSet:
-	FMOVD F17, 0(R5)
-	ADD $8, R25, R25
-	ADD $8, R4, R4
-	ADD $8, R5, R5
+	FMOVD F17, 0(R1)
+	ADD $8, R13, R13
+	ADD $8, R14, R14
+	ADD $8, R1, R1
 
 one:
-	TBZ $0, R24, done
-	FMOVS 0(R25), F16
-	CBZ R14, oneClip
-	FMOVS 0(R4), F21
+	TBZ $0, R6, done
+	FMOVS 0(R13), F16
+	CBZ R21, oneClip
+	FMOVS 0(R14), F21
 	WORD $0x4e35d610 // fadd v16.4s, v16.4s, v21.4s
 
 oneClip:
-	CBZ R13, oneSet
+	CBZ R20, oneSet
 	WORD $0x4ea0ea12 // fcmlt v18.4s, v16.4s, #0.0
 	WORD $0x4e721e10 // bic v16.16b, v16.16b, v18.16b
 
 oneSet:
-	FMOVS F16, 0(R5)
-	ADD $4, R25, R25
-	ADD $4, R4, R4
-	ADD $4, R5, R5
+	FMOVS F16, 0(R1)
+	ADD $4, R13, R13
+	ADD $4, R14, R14
+	ADD $4, R1, R1
 
 done:
-	ADD $64, R21, R21
-	ADD R19, R14, R14
-	MOVD 96(R0), R6
-	CBNZ R6, more
-	MOVD $0, R14
+	ADD $64, R25, R25
+	ADD R23, R21, R21
+	MOVD 96(R0), R2
+	CBNZ R2, more
+	MOVD $0, R21
 
 more:
-	ADD R19, R15, R15
-	SUBS $1, R23, R23
+	ADD R23, R22, R22
+	SUBS $1, R5, R5
 	BNE row
 	RET
 
@@ -5961,20 +6213,28 @@ TEXT ·neonSums4x2(SB), NOSPLIT, $384-8
 	VORR V1.B16, V1.B16, V13.B16
 	VORR V2.B16, V2.B16, V14.B16
 	VORR V3.B16, V3.B16, V15.B16
-	MOVD 64(R0), R7
-	MOVD $0, R8
+	MOVD 112(R0), R7
+	MOVD 120(R0), R8
+	MOVD 128(R0), R9
+	MOVD $0, R10
+	CBNZ R7, ahead
+	MOVD R0, R7
+
+ahead:
+	MOVD 64(R0), R11
+	MOVD $0, R12
 
 tap:
-	MOVD 0(R0), R9
-	MOVD 0(R2), R10
-	ADD R10, R9, R8
+	MOVD 0(R0), R13
+	MOVD 0(R2), R14
+	ADD R14, R13, R12
 	ADD $8, R2, R2
-	MOVD 56(R0), R11
-	SUBS $4, R11, R11
+	MOVD 56(R0), R15
+	SUBS $4, R15, R15
 	BLT rest
 
 loop:
-	WORD $0x3cc00110 // ldur q16, [x8, #0]
+	WORD $0x3cc00190 // ldur q16, [x12, #0]
 	WORD $0x3cc00031 // ldur q17, [x1, #0]
 	WORD $0x3cc10032 // ldur q18, [x1, #16]
 	WORD $0x4f901220 // fmla v0.4s, v17.4s, v16.s[0]
@@ -5996,8 +6256,8 @@ loop:
 	WORD $0x4fb01a6e // fmla v14.4s, v19.4s, v16.s[3]
 	WORD $0x4fb01a8f // fmla v15.4s, v20.4s, v16.s[3]
 	PRFM 512(R1), PLDL1KEEP
-	ADD R7, R8, R8
-	WORD $0x3cc00115 // ldur q21, [x8, #0]
+	ADD R11, R12, R12
+	WORD $0x3cc00195 // ldur q21, [x12, #0]
 	WORD $0x3cc40036 // ldur q22, [x1, #64]
 	WORD $0x3cc50037 // ldur q23, [x1, #80]
 	WORD $0x4f9512c0 // fmla v0.4s, v22.4s, v21.s[0]
@@ -6019,8 +6279,8 @@ loop:
 	WORD $0x4fb51b0e // fmla v14.4s, v24.4s, v21.s[3]
 	WORD $0x4fb51b2f // fmla v15.4s, v25.4s, v21.s[3]
 	PRFM 576(R1), PLDL1KEEP
-	ADD R7, R8, R8
-	WORD $0x3cc0011a // ldur q26, [x8, #0]
+	ADD R11, R12, R12
+	WORD $0x3cc0019a // ldur q26, [x12, #0]
 	WORD $0x3cc8003b // ldur q27, [x1, #128]
 	WORD $0x3cc9003c // ldur q28, [x1, #144]
 	WORD $0x4f9a1360 // fmla v0.4s, v27.4s, v26.s[0]
@@ -6042,8 +6302,8 @@ loop:
 	WORD $0x4fba1bae // fmla v14.4s, v29.4s, v26.s[3]
 	WORD $0x4fba1bcf // fmla v15.4s, v30.4s, v26.s[3]
 	PRFM 640(R1), PLDL1KEEP
-	ADD R7, R8, R8
-	WORD $0x3cc0011f // ldur q31, [x8, #0]
+	ADD R11, R12, R12
+	WORD $0x3cc0019f // ldur q31, [x12, #0]
 	WORD $0x3ccc0031 // ldur q17, [x1, #192]
 	WORD $0x3ccd0032 // ldur q18, [x1, #208]
 	WORD $0x4f9f1220 // fmla v0.4s, v17.4s, v31.s[0]
@@ -6065,17 +6325,21 @@ loop:
 	WORD $0x4fbf1a0e // fmla v14.4s, v16.4s, v31.s[3]
 	WORD $0x4fbf1a6f // fmla v15.4s, v19.4s, v31.s[3]
 	PRFM 704(R1), PLDL1KEEP
-	ADD R7, R8, R8
+	ADD R11, R12, R12
 	ADD $256, R1, R1
-	SUBS $4, R11, R11
+	PRFM (R7), PLDL2KEEP
+	ADD R8, R7, R7
+	SUBS $1, R9, R9
+	CSEL GT, R8, R10, R8
+	SUBS $4, R15, R15
 	BGE loop
 
 rest:
-	ADDS $4, R11, R11
+	ADDS $4, R15, R15
 	BEQ next
 
 single:
-	WORD $0x3cc00114 // ldur q20, [x8, #0]
+	WORD $0x3cc00194 // ldur q20, [x12, #0]
 	WORD $0x3cc00036 // ldur q22, [x1, #0]
 	WORD $0x3cc10037 // ldur q23, [x1, #16]
 	WORD $0x4f9412c0 // fmla v0.4s, v22.4s, v20.s[0]
@@ -6097,60 +6361,60 @@ single:
 	WORD $0x4fb41aae // fmla v14.4s, v21.4s, v20.s[3]
 	WORD $0x4fb41b0f // fmla v15.4s, v24.4s, v20.s[3]
 	PRFM 512(R1), PLDL1KEEP
-	ADD R7, R8, R8
+	ADD R11, R12, R12
 	ADD $64, R1, R1
-	SUBS $1, R11, R11
+	SUBS $1, R15, R15
 	BNE single
 
 next:
 	SUBS $1, R3, R3
 	BNE tap
-	MOVD 32(R0), R12
-	MOVD 104(R0), R13
-	MOVD 96(R0), R14
-	MOVD 16(R0), R15
-	MOVD 80(R0), R19
-	MOVWU 60(R12), R20
-	CBZ R20, some
-	CBZ R14, clip
-	FMOVQ 0(R14), F25
+	MOVD 32(R0), R19
+	MOVD 104(R0), R20
+	MOVD 96(R0), R21
+	MOVD 16(R0), R22
+	MOVD 80(R0), R23
+	MOVWU 60(R19), R24
+	CBZ R24, some
+	CBZ R21, clip
+	FMOVQ 0(R21), F25
 	WORD $0x4e39d400 // fadd v0.4s, v0.4s, v25.4s
-	FMOVQ 16(R14), F27
+	FMOVQ 16(R21), F27
 	WORD $0x4e3bd421 // fadd v1.4s, v1.4s, v27.4s
-	FMOVQ 32(R14), F28
+	FMOVQ 32(R21), F28
 	WORD $0x4e3cd442 // fadd v2.4s, v2.4s, v28.4s
-	FMOVQ 48(R14), F26
+	FMOVQ 48(R21), F26
 	WORD $0x4e3ad463 // fadd v3.4s, v3.4s, v26.4s
-	ADD R19, R14, R14
-	FMOVQ 0(R14), F29
+	ADD R23, R21, R21
+	FMOVQ 0(R21), F29
 	WORD $0x4e3dd484 // fadd v4.4s, v4.4s, v29.4s
-	FMOVQ 16(R14), F30
+	FMOVQ 16(R21), F30
 	WORD $0x4e3ed4a5 // fadd v5.4s, v5.4s, v30.4s
-	FMOVQ 32(R14), F17
+	FMOVQ 32(R21), F17
 	WORD $0x4e31d4c6 // fadd v6.4s, v6.4s, v17.4s
-	FMOVQ 48(R14), F18
+	FMOVQ 48(R21), F18
 	WORD $0x4e32d4e7 // fadd v7.4s, v7.4s, v18.4s
-	ADD R19, R14, R14
-	FMOVQ 0(R14), F31
+	ADD R23, R21, R21
+	FMOVQ 0(R21), F31
 	WORD $0x4e3fd508 // fadd v8.4s, v8.4s, v31.4s
-	FMOVQ 16(R14), F16
+	FMOVQ 16(R21), F16
 	WORD $0x4e30d529 // fadd v9.4s, v9.4s, v16.4s
-	FMOVQ 32(R14), F19
+	FMOVQ 32(R21), F19
 	WORD $0x4e33d54a // fadd v10.4s, v10.4s, v19.4s
-	FMOVQ 48(R14), F22
+	FMOVQ 48(R21), F22
 	WORD $0x4e36d56b // fadd v11.4s, v11.4s, v22.4s
-	ADD R19, R14, R14
-	FMOVQ 0(R14), F23
+	ADD R23, R21, R21
+	FMOVQ 0(R21), F23
 	WORD $0x4e37d58c // fadd v12.4s, v12.4s, v23.4s
-	FMOVQ 16(R14), F20
+	FMOVQ 16(R21), F20
 	WORD $0x4e34d5ad // fadd v13.4s, v13.4s, v20.4s
-	FMOVQ 32(R14), F21
+	FMOVQ 32(R21), F21
 	WORD $0x4e35d5ce // fadd v14.4s, v14.4s, v21.4s
-	FMOVQ 48(R14), F24
+	FMOVQ 48(R21), F24
 	WORD $0x4e38d5ef // fadd v15.4s, v15.4s, v24.4s
 
 clip:
-	CBZ R13, set
+	CBZ R20, set
 	WORD $0x4ea0e819 // fcmlt v25.4s, v0.4s, #0.0
 	WORD $0x4e791c00 // bic v0.16b, v0.16b, v25.16b
 	WORD $0x4ea0e83b // fcmlt v27.4s, v1.4s, #0.0
@@ -6185,114 +6449,114 @@ clip:
 	WORD $0x4e781def // bic v15.16b, v15.16b, v24.16b
 
 set:
-	FSTPQ (F0, F1), 0(R15)
-	FSTPQ (F2, F3), 32(R15)
-	ADD R19, R15, R15
-	FSTPQ (F4, F5), 0(R15)
-	FSTPQ (F6, F7), 32(R15)
-	ADD R19, R15, R15
-	FSTPQ (F8, F9), 0(R15)
-	FSTPQ (F10, F11), 32(R15)
-	ADD R19, R15, R15
-	FSTPQ (F12, F13), 0(R15)
-	FSTPQ (F14, F15), 32(R15)
+	FSTPQ (F0, F1), 0(R22)
+	FSTPQ (F2, F3), 32(R22)
+	ADD R23, R22, R22
+	FSTPQ (F4, F5), 0(R22)
+	FSTPQ (F6, F7), 32(R22)
+	ADD R23, R22, R22
+	FSTPQ (F8, F9), 0(R22)
+	FSTPQ (F10, F11), 32(R22)
+	ADD R23, R22, R22
+	FSTPQ (F12, F13), 0(R22)
+	FSTPQ (F14, F15), 32(R22)
 	RET
 
 some:
-	MOVD $memory-384(SP), R21
-	FSTPQ (F0, F1), 0(R21)
-	FSTPQ (F2, F3), 32(R21)
-	FSTPQ (F4, F5), 64(R21)
-	FSTPQ (F6, F7), 96(R21)
-	FSTPQ (F8, F9), 128(R21)
-	FSTPQ (F10, F11), 160(R21)
-	FSTPQ (F12, F13), 192(R21)
-	FSTPQ (F14, F15), 224(R21)
-	FMOVQ 0(R12), F25
-	FMOVQ 16(R12), F27
+	MOVD $memory-384(SP), R25
+	FSTPQ (F0, F1), 0(R25)
+	FSTPQ (F2, F3), 32(R25)
+	FSTPQ (F4, F5), 64(R25)
+	FSTPQ (F6, F7), 96(R25)
+	FSTPQ (F8, F9), 128(R25)
+	FSTPQ (F10, F11), 160(R25)
+	FSTPQ (F12, F13), 192(R25)
+	FSTPQ (F14, F15), 224(R25)
+	FMOVQ 0(R19), F25
+	FMOVQ 16(R19), F27
 	VADD V27.S4, V25.S4, V25.S4
-	FMOVQ 32(R12), F28
+	FMOVQ 32(R19), F28
 	VADD V28.S4, V25.S4, V25.S4
-	FMOVQ 48(R12), F26
+	FMOVQ 48(R19), F26
 	VADD V26.S4, V25.S4, V25.S4
 	WORD $0x6f00e41d // movi v29.2d, #0
 	WORD $0x4eb1bb3e // addv s30, v25.4s
 	VSUB V30.S4, V29.S4, V17.S4
-	FMOVS F17, R22
-	MOVD $4, R23
+	FMOVS F17, R4
+	MOVD $4, R5
 
 row:
-	MOVD R22, R24
-	MOVD R21, R25
-	MOVD R14, R4
-	MOVD R15, R5
+	MOVD R4, R6
+	MOVD R25, R13
+	MOVD R21, R14
+	MOVD R22, R1
 
 four:
-	SUBS $4, R24, R24
+	SUBS $4, R6, R6
 	BLT two
-	FMOVQ 0(R25), F18
-	CBZ R14, fourClip
-	FMOVQ 0(R4), F31
+	FMOVQ 0(R13), F18
+	CBZ R21, fourClip
+	FMOVQ 0(R14), F31
 	WORD $0x4e3fd652 // fadd v18.4s, v18.4s, v31.4s
 
 fourClip:
-	CBZ R13, fourSet
+	CBZ R20, fourSet
 	WORD $0x4ea0ea50 // fcmlt v16.4s, v18.4s, #0.0
 	WORD $0x4e701e52 // bic v18.16b, v18.16b, v16.16b
 
 fourSet:
-	FMOVQ F18, 0(R5)
-	ADD $16, R25, R25
-	ADD $16, R4, R4
-	ADD $16, R5, R5
+	FMOVQ F18, 0(R1)
+	ADD $16, R13, R13
+	ADD $16, R14, R14
+	ADD $16, R1, R1
 	B four
 
 two:
-	TBZ $1, R24, one
-	FMOVD 0(R25), F19
-	CBZ R14, twoClip
-	FMOVD 0(R4), F22
+	TBZ $1, R6, one
+	FMOVD 0(R13), F19
+	CBZ R21, twoClip
+	FMOVD 0(R14), F22
 	WORD $0x4e36d673 // fadd v19.4s, v19.4s, v22.4s
 
 twoClip:
-	CBZ R13, twoSet
+	CBZ R20, twoSet
 	WORD $0x4ea0ea77 // fcmlt v23.4s, v19.4s, #0.0
 	WORD $0x4e771e73 // bic v19.16b, v19.16b, v23.16b
 
 twoSet:
-	FMOVD F19, 0(R5)
-	ADD $8, R25, R25
-	ADD $8, R4, R4
-	ADD $8, R5, R5
+	FMOVD F19, 0(R1)
+	ADD $8, R13, R13
+	ADD $8, R14, R14
+	ADD $8, R1, R1
 
 one:
-	TBZ $0, R24, done
-	FMOVS 0(R25), F20
-	CBZ R14, oneClip
-	FMOVS 0(R4), F21
+	TBZ $0, R6, done
+	FMOVS 0(R13), F20
+	CBZ R21, oneClip
+	FMOVS 0(R14), F21
 	WORD $0x4e35d694 // fadd v20.4s, v20.4s, v21.4s
 
 oneClip:
-	CBZ R13, oneSet
+	CBZ R20, oneSet
 	WORD $0x4ea0ea80 // fcmlt v0.4s, v20.4s, #0.0
 	WORD $0x4e601e94 // bic v20.16b, v20.16b, v0.16b
 
 oneSet:
-	FMOVS F20, 0(R5)
-	ADD $4, R25, R25
-	ADD $4, R4, R4
-	ADD $4, R5, R5
+	FMOVS F20, 0(R1)
+	ADD $4, R13, R13
+	ADD $4, R14, R14
+	ADD $4, R1, R1
 
 done:
-	ADD $64, R21, R21
-	ADD R19, R14, R14
-	MOVD 96(R0), R6
-	CBNZ R6, more
-	MOVD $0, R14
+	ADD $64, R25, R25
+	ADD R23, R21, R21
+	MOVD 96(R0), R2
+	CBNZ R2, more
+	MOVD $0, R21
 
 more:
-	ADD R19, R15, R15
-	SUBS $1, R23, R23
+	ADD R23, R22, R22
+	SUBS $1, R5, R5
 	BNE row
 	RET
 
@@ -6334,21 +6598,29 @@ TEXT ·neonSums5x2(SB), NOSPLIT, $384-8
 	VORR V1.B16, V1.B16, V17.B16
 	VORR V2.B16, V2.B16, V18.B16
 	VORR V3.B16, V3.B16, V19.B16
-	MOVD 64(R0), R7
-	MOVD $0, R8
+	MOVD 112(R0), R7
+	MOVD 120(R0), R8
+	MOVD 128(R0), R9
+	MOVD $0, R10
+	CBNZ R7, ahead
+	MOVD R0, R7
+
+ahead:
+	MOVD 64(R0), R11
+	MOVD $0, R12
 
 tap:
-	MOVD 0(R0), R9
-	MOVD 0(R2), R10
-	ADD R10, R9, R8
+	MOVD 0(R0), R13
+	MOVD 0(R2), R14
+	ADD R14, R13, R12
 	ADD $8, R2, R2
-	MOVD 56(R0), R11
-	SUBS $4, R11, R11
+	MOVD 56(R0), R15
+	SUBS $4, R15, R15
 	BLT rest
 
 loop:
-	WORD $0x3cc00114 // ldur q20, [x8, #0]
-	WORD $0xbc410115 // ldur s21, [x8, #16]
+	WORD $0x3cc00194 // ldur q20, [x12, #0]
+	WORD $0xbc410195 // ldur s21, [x12, #16]
 	WORD $0x3cc00036 // ldur q22, [x1, #0]
 	WORD $0x3cc10037 // ldur q23, [x1, #16]
 	WORD $0x4f9412c0 // fmla v0.4s, v22.4s, v20.s[0]
@@ -6374,9 +6646,9 @@ loop:
 	WORD $0x4f951312 // fmla v18.4s, v24.4s, v21.s[0]
 	WORD $0x4f951333 // fmla v19.4s, v25.4s, v21.s[0]
 	PRFM 512(R1), PLDL1KEEP
-	ADD R7, R8, R8
-	WORD $0x3cc0011a // ldur q26, [x8, #0]
-	WORD $0xbc41011b // ldur s27, [x8, #16]
+	ADD R11, R12, R12
+	WORD $0x3cc0019a // ldur q26, [x12, #0]
+	WORD $0xbc41019b // ldur s27, [x12, #16]
 	WORD $0x3cc4003c // ldur q28, [x1, #64]
 	WORD $0x3cc5003d // ldur q29, [x1, #80]
 	WORD $0x4f9a1380 // fmla v0.4s, v28.4s, v26.s[0]
@@ -6402,9 +6674,9 @@ loop:
 	WORD $0x4f9b13d2 // fmla v18.4s, v30.4s, v27.s[0]
 	WORD $0x4f9b13f3 // fmla v19.4s, v31.4s, v27.s[0]
 	PRFM 576(R1), PLDL1KEEP
-	ADD R7, R8, R8
-	WORD $0x3cc00116 // ldur q22, [x8, #0]
-	WORD $0xbc410117 // ldur s23, [x8, #16]
+	ADD R11, R12, R12
+	WORD $0x3cc00196 // ldur q22, [x12, #0]
+	WORD $0xbc410197 // ldur s23, [x12, #16]
 	WORD $0x3cc80034 // ldur q20, [x1, #128]
 	WORD $0x3cc90035 // ldur q21, [x1, #144]
 	WORD $0x4f961280 // fmla v0.4s, v20.4s, v22.s[0]
@@ -6430,9 +6702,9 @@ loop:
 	WORD $0x4f971312 // fmla v18.4s, v24.4s, v23.s[0]
 	WORD $0x4f971333 // fmla v19.4s, v25.4s, v23.s[0]
 	PRFM 640(R1), PLDL1KEEP
-	ADD R7, R8, R8
-	WORD $0x3cc0011c // ldur q28, [x8, #0]
-	WORD $0xbc41011d // ldur s29, [x8, #16]
+	ADD R11, R12, R12
+	WORD $0x3cc0019c // ldur q28, [x12, #0]
+	WORD $0xbc41019d // ldur s29, [x12, #16]
 	WORD $0x3ccc003a // ldur q26, [x1, #192]
 	WORD $0x3ccd003b // ldur q27, [x1, #208]
 	WORD $0x4f9c1340 // fmla v0.4s, v26.4s, v28.s[0]
@@ -6458,18 +6730,22 @@ loop:
 	WORD $0x4f9d13d2 // fmla v18.4s, v30.4s, v29.s[0]
 	WORD $0x4f9d13f3 // fmla v19.4s, v31.4s, v29.s[0]
 	PRFM 704(R1), PLDL1KEEP
-	ADD R7, R8, R8
+	ADD R11, R12, R12
 	ADD $256, R1, R1
-	SUBS $4, R11, R11
+	PRFM (R7), PLDL2KEEP
+	ADD R8, R7, R7
+	SUBS $1, R9, R9
+	CSEL GT, R8, R10, R8
+	SUBS $4, R15, R15
 	BGE loop
 
 rest:
-	ADDS $4, R11, R11
+	ADDS $4, R15, R15
 	BEQ next
 
 single:
-	WORD $0x3cc00114 // ldur q20, [x8, #0]
-	WORD $0xbc410115 // ldur s21, [x8, #16]
+	WORD $0x3cc00194 // ldur q20, [x12, #0]
+	WORD $0xbc410195 // ldur s21, [x12, #16]
 	WORD $0x3cc00036 // ldur q22, [x1, #0]
 	WORD $0x3cc10037 // ldur q23, [x1, #16]
 	WORD $0x4f9412c0 // fmla v0.4s, v22.4s, v20.s[0]
@@ -6495,69 +6771,69 @@ single:
 	WORD $0x4f951312 // fmla v18.4s, v24.4s, v21.s[0]
 	WORD $0x4f951333 // fmla v19.4s, v25.4s, v21.s[0]
 	PRFM 512(R1), PLDL1KEEP
-	ADD R7, R8, R8
+	ADD R11, R12, R12
 	ADD $64, R1, R1
-	SUBS $1, R11, R11
+	SUBS $1, R15, R15
 	BNE single
 
 next:
 	SUBS $1, R3, R3
 	BNE tap
-	MOVD 32(R0), R12
-	MOVD 104(R0), R13
-	MOVD 96(R0), R14
-	MOVD 16(R0), R15
-	MOVD 80(R0), R19
-	MOVWU 60(R12), R20
-	CBZ R20, some
-	CBZ R14, clip
-	FMOVQ 0(R14), F26
+	MOVD 32(R0), R19
+	MOVD 104(R0), R20
+	MOVD 96(R0), R21
+	MOVD 16(R0), R22
+	MOVD 80(R0), R23
+	MOVWU 60(R19), R24
+	CBZ R24, some
+	CBZ R21, clip
+	FMOVQ 0(R21), F26
 	WORD $0x4e3ad400 // fadd v0.4s, v0.4s, v26.4s
-	FMOVQ 16(R14), F27
+	FMOVQ 16(R21), F27
 	WORD $0x4e3bd421 // fadd v1.4s, v1.4s, v27.4s
-	FMOVQ 32(R14), F28
+	FMOVQ 32(R21), F28
 	WORD $0x4e3cd442 // fadd v2.4s, v2.4s, v28.4s
-	FMOVQ 48(R14), F29
+	FMOVQ 48(R21), F29
 	WORD $0x4e3dd463 // fadd v3.4s, v3.4s, v29.4s
-	ADD R19, R14, R14
-	FMOVQ 0(R14), F30
+	ADD R23, R21, R21
+	FMOVQ 0(R21), F30
 	WORD $0x4e3ed484 // fadd v4.4s, v4.4s, v30.4s
-	FMOVQ 16(R14), F31
+	FMOVQ 16(R21), F31
 	WORD $0x4e3fd4a5 // fadd v5.4s, v5.4s, v31.4s
-	FMOVQ 32(R14), F22
+	FMOVQ 32(R21), F22
 	WORD $0x4e36d4c6 // fadd v6.4s, v6.4s, v22.4s
-	FMOVQ 48(R14), F23
+	FMOVQ 48(R21), F23
 	WORD $0x4e37d4e7 // fadd v7.4s, v7.4s, v23.4s
-	ADD R19, R14, R14
-	FMOVQ 0(R14), F20
+	ADD R23, R21, R21
+	FMOVQ 0(R21), F20
 	WORD $0x4e34d508 // fadd v8.4s, v8.4s, v20.4s
-	FMOVQ 16(R14), F21
+	FMOVQ 16(R21), F21
 	WORD $0x4e35d529 // fadd v9.4s, v9.4s, v21.4s
-	FMOVQ 32(R14), F24
+	FMOVQ 32(R21), F24
 	WORD $0x4e38d54a // fadd v10.4s, v10.4s, v24.4s
-	FMOVQ 48(R14), F25
+	FMOVQ 48(R21), F25
 	WORD $0x4e39d56b // fadd v11.4s, v11.4s, v25.4s
-	ADD R19, R14, R14
-	FMOVQ 0(R14), F26
+	ADD R23, R21, R21
+	FMOVQ 0(R21), F26
 	WORD $0x4e3ad58c // fadd v12.4s, v12.4s, v26.4s
-	FMOVQ 16(R14), F27
+	FMOVQ 16(R21), F27
 	WORD $0x4e3bd5ad // fadd v13.4s, v13.4s, v27.4s
-	FMOVQ 32(R14), F28
+	FMOVQ 32(R21), F28
 	WORD $0x4e3cd5ce // fadd v14.4s, v14.4s, v28.4s
-	FMOVQ 48(R14), F29
+	FMOVQ 48(R21), F29
 	WORD $0x4e3dd5ef // fadd v15.4s, v15.4s, v29.4s
-	ADD R19, R14, R14
-	FMOVQ 0(R14), F30
+	ADD R23, R21, R21
+	FMOVQ 0(R21), F30
 	WORD $0x4e3ed610 // fadd v16.4s, v16.4s, v30.4s
-	FMOVQ 16(R14), F31
+	FMOVQ 16(R21), F31
 	WORD $0x4e3fd631 // fadd v17.4s, v17.4s, v31.4s
-	FMOVQ 32(R14), F22
+	FMOVQ 32(R21), F22
 	WORD $0x4e36d652 // fadd v18.4s, v18.4s, v22.4s
-	FMOVQ 48(R14), F23
+	FMOVQ 48(R21), F23
 	WORD $0x4e37d673 // fadd v19.4s, v19.4s, v23.4s
 
 clip:
-	CBZ R13, set
+	CBZ R20, set
 	WORD $0x4ea0e814 // fcmlt v20.4s, v0.4s, #0.0
 	WORD $0x4e741c00 // bic v0.16b, v0.16b, v20.16b
 	WORD $0x4ea0e835 // fcmlt v21.4s, v1.4s, #0.0
@@ -6600,119 +6876,119 @@ clip:
 	WORD $0x4e7d1e73 // bic v19.16b, v19.16b, v29.16b
 
 set:
-	FSTPQ (F0, F1), 0(R15)
-	FSTPQ (F2, F3), 32(R15)
-	ADD R19, R15, R15
-	FSTPQ (F4, F5), 0(R15)
-	FSTPQ (F6, F7), 32(R15)
-	ADD R19, R15, R15
-	FSTPQ (F8, F9), 0(R15)
-	FSTPQ (F10, F11), 32(R15)
-	ADD R19, R15, R15
-	FSTPQ (F12, F13), 0(R15)
-	FSTPQ (F14, F15), 32(R15)
-	ADD R19, R15, R15
-	FSTPQ (F16, F17), 0(R15)
-	FSTPQ (F18, F19), 32(R15)
+	FSTPQ (F0, F1), 0(R22)
+	FSTPQ (F2, F3), 32(R22)
+	ADD R23, R22, R22
+	FSTPQ (F4, F5), 0(R22)
+	FSTPQ (F6, F7), 32(R22)
+	ADD R23, R22, R22
+	FSTPQ (F8, F9), 0(R22)
+	FSTPQ (F10, F11), 32(R22)
+	ADD R23, R22, R22
+	FSTPQ (F12, F13), 0(R22)
+	FSTPQ (F14, F15), 32(R22)
+	ADD R23, R22, R22
+	FSTPQ (F16, F17), 0(R22)
+	FSTPQ (F18, F19), 32(R22)
 	RET
 
 some:
-	MOVD $memory-384(SP), R21
-	FSTPQ (F0, F1), 0(R21)
-	FSTPQ (F2, F3), 32(R21)
-	FSTPQ (F4, F5), 64(R21)
-	FSTPQ (F6, F7), 96(R21)
-	FSTPQ (F8, F9), 128(R21)
-	FSTPQ (F10, F11), 160(R21)
-	FSTPQ (F12, F13), 192(R21)
-	FSTPQ (F14, F15), 224(R21)
-	FSTPQ (F16, F17), 256(R21)
-	FSTPQ (F18, F19), 288(R21)
-	FMOVQ 0(R12), F30
-	FMOVQ 16(R12), F31
+	MOVD $memory-384(SP), R25
+	FSTPQ (F0, F1), 0(R25)
+	FSTPQ (F2, F3), 32(R25)
+	FSTPQ (F4, F5), 64(R25)
+	FSTPQ (F6, F7), 96(R25)
+	FSTPQ (F8, F9), 128(R25)
+	FSTPQ (F10, F11), 160(R25)
+	FSTPQ (F12, F13), 192(R25)
+	FSTPQ (F14, F15), 224(R25)
+	FSTPQ (F16, F17), 256(R25)
+	FSTPQ (F18, F19), 288(R25)
+	FMOVQ 0(R19), F30
+	FMOVQ 16(R19), F31
 	VADD V31.S4, V30.S4, V30.S4
-	FMOVQ 32(R12), F22
+	FMOVQ 32(R19), F22
 	VADD V22.S4, V30.S4, V30.S4
-	FMOVQ 48(R12), F23
+	FMOVQ 48(R19), F23
 	VADD V23.S4, V30.S4, V30.S4
 	WORD $0x6f00e414 // movi v20.2d, #0
 	WORD $0x4eb1bbd5 // addv s21, v30.4s
 	VSUB V21.S4, V20.S4, V24.S4
-	FMOVS F24, R22
-	MOVD $5, R23
+	FMOVS F24, R4
+	MOVD $5, R5
 
 row:
-	MOVD R22, R24
-	MOVD R21, R25
-	MOVD R14, R4
-	MOVD R15, R5
+	MOVD R4, R6
+	MOVD R25, R13
+	MOVD R21, R14
+	MOVD R22, R1
 
 four:
-	SUBS $4, R24, R24
+	SUBS $4, R6, R6
 	BLT two
-	FMOVQ 0(R25), F25
-	CBZ R14, fourClip
-	FMOVQ 0(R4), F26
+	FMOVQ 0(R13), F25
+	CBZ R21, fourClip
+	FMOVQ 0(R14), F26
 	WORD $0x4e3ad739 // fadd v25.4s, v25.4s, v26.4s
 
 fourClip:
-	CBZ R13, fourSet
+	CBZ R20, fourSet
 	WORD $0x4ea0eb3b // fcmlt v27.4s, v25.4s, #0.0
 	WORD $0x4e7b1f39 // bic v25.16b, v25.16b, v27.16b
 
 fourSet:
-	FMOVQ F25, 0(R5)
-	ADD $16, R25, R25
-	ADD $16, R4, R4
-	ADD $16, R5, R5
+	FMOVQ F25, 0(R1)
+	ADD $16, R13, R13
+	ADD $16, R14, R14
+	ADD $16, R1, R1
 	B four
 
 two:
-	TBZ $1, R24, one
-	FMOVD 0(R25), F28
-	CBZ R14, twoClip
-	FMOVD 0(R4), F0
+	TBZ $1, R6, one
+	FMOVD 0(R13), F28
+	CBZ R21, twoClip
+	FMOVD 0(R14), F0
 	WORD $0x4e20d79c // fadd v28.4s, v28.4s, v0.4s
 
 twoClip:
-	CBZ R13, twoSet
+	CBZ R20, twoSet
 	WORD $0x4ea0eb81 // fcmlt v1.4s, v28.4s, #0.0
 	WORD $0x4e611f9c // bic v28.16b, v28.16b, v1.16b
 
 twoSet:
-	FMOVD F28, 0(R5)
-	ADD $8, R25, R25
-	ADD $8, R4, R4
-	ADD $8, R5, R5
+	FMOVD F28, 0(R1)
+	ADD $8, R13, R13
+	ADD $8, R14, R14
+	ADD $8, R1, R1
 
 one:
-	TBZ $0, R24, done
-	FMOVS 0(R25), F2
-	CBZ R14, oneClip
-	FMOVS 0(R4), F3
+	TBZ $0, R6, done
+	FMOVS 0(R13), F2
+	CBZ R21, oneClip
+	FMOVS 0(R14), F3
 	WORD $0x4e23d442 // fadd v2.4s, v2.4s, v3.4s
 
 oneClip:
-	CBZ R13, oneSet
+	CBZ R20, oneSet
 	WORD $0x4ea0e844 // fcmlt v4.4s, v2.4s, #0.0
 	WORD $0x4e641c42 // bic v2.16b, v2.16b, v4.16b
 
 oneSet:
-	FMOVS F2, 0(R5)
-	ADD $4, R25, R25
-	ADD $4, R4, R4
-	ADD $4, R5, R5
+	FMOVS F2, 0(R1)
+	ADD $4, R13, R13
+	ADD $4, R14, R14
+	ADD $4, R1, R1
 
 done:
-	ADD $64, R21, R21
-	ADD R19, R14, R14
-	MOVD 96(R0), R6
-	CBNZ R6, more
-	MOVD $0, R14
+	ADD $64, R25, R25
+	ADD R23, R21, R21
+	MOVD 96(R0), R2
+	CBNZ R2, more
+	MOVD $0, R21
 
 more:
-	ADD R19, R15, R15
-	SUBS $1, R23, R23
+	ADD R23, R22, R22
+	SUBS $1, R5, R5
 	BNE row
 	RET
 
@@ -6760,21 +7036,29 @@ TEXT ·neonSums6x2(SB), NOSPLIT, $384-8
 	VORR V1.B16, V1.B16, V21.B16
 	VORR V2.B16, V2.B16, V22.B16
 	VORR V3.B16, V3.B16, V23.B16
-	MOVD 64(R0), R7
-	MOVD $0, R8
+	MOVD 112(R0), R7
+	MOVD 120(R0), R8
+	MOVD 128(R0), R9
+	MOVD $0, R10
+	CBNZ R7, ahead
+	MOVD R0, R7
+
+ahead:
+	MOVD 64(R0), R11
+	MOVD $0, R12
 
 tap:
-	MOVD 0(R0), R9
-	MOVD 0(R2), R10
-	ADD R10, R9, R8
+	MOVD 0(R0), R13
+	MOVD 0(R2), R14
+	ADD R14, R13, R12
 	ADD $8, R2, R2
-	MOVD 56(R0), R11
-	SUBS $4, R11, R11
+	MOVD 56(R0), R15
+	SUBS $4, R15, R15
 	BLT rest
 
 loop:
-	WORD $0x3cc00118 // ldur q24, [x8, #0]
-	WORD $0xfc410119 // ldur d25, [x8, #16]
+	WORD $0x3cc00198 // ldur q24, [x12, #0]
+	WORD $0xfc410199 // ldur d25, [x12, #16]
 	WORD $0x3cc0003a // ldur q26, [x1, #0]
 	WORD $0x3cc1003b // ldur q27, [x1, #16]
 	WORD $0x4f981340 // fmla v0.4s, v26.4s, v24.s[0]
@@ -6804,9 +7088,9 @@ loop:
 	WORD $0x4fb91396 // fmla v22.4s, v28.4s, v25.s[1]
 	WORD $0x4fb913b7 // fmla v23.4s, v29.4s, v25.s[1]
 	PRFM 512(R1), PLDL1KEEP
-	ADD R7, R8, R8
-	WORD $0x3cc0011e // ldur q30, [x8, #0]
-	WORD $0xfc41011f // ldur d31, [x8, #16]
+	ADD R11, R12, R12
+	WORD $0x3cc0019e // ldur q30, [x12, #0]
+	WORD $0xfc41019f // ldur d31, [x12, #16]
 	WORD $0x3cc4003a // ldur q26, [x1, #64]
 	WORD $0x3cc5003b // ldur q27, [x1, #80]
 	WORD $0x4f9e1340 // fmla v0.4s, v26.4s, v30.s[0]
@@ -6836,9 +7120,9 @@ loop:
 	WORD $0x4fbf1316 // fmla v22.4s, v24.4s, v31.s[1]
 	WORD $0x4fbf1337 // fmla v23.4s, v25.4s, v31.s[1]
 	PRFM 576(R1), PLDL1KEEP
-	ADD R7, R8, R8
-	WORD $0x3cc0011c // ldur q28, [x8, #0]
-	WORD $0xfc41011d // ldur d29, [x8, #16]
+	ADD R11, R12, R12
+	WORD $0x3cc0019c // ldur q28, [x12, #0]
+	WORD $0xfc41019d // ldur d29, [x12, #16]
 	WORD $0x3cc8003a // ldur q26, [x1, #128]
 	WORD $0x3cc9003b // ldur q27, [x1, #144]
 	WORD $0x4f9c1340 // fmla v0.4s, v26.4s, v28.s[0]
@@ -6868,9 +7152,9 @@ loop:
 	WORD $0x4fbd13d6 // fmla v22.4s, v30.4s, v29.s[1]
 	WORD $0x4fbd13f7 // fmla v23.4s, v31.4s, v29.s[1]
 	PRFM 640(R1), PLDL1KEEP
-	ADD R7, R8, R8
-	WORD $0x3cc00118 // ldur q24, [x8, #0]
-	WORD $0xfc410119 // ldur d25, [x8, #16]
+	ADD R11, R12, R12
+	WORD $0x3cc00198 // ldur q24, [x12, #0]
+	WORD $0xfc410199 // ldur d25, [x12, #16]
 	WORD $0x3ccc003a // ldur q26, [x1, #192]
 	WORD $0x3ccd003b // ldur q27, [x1, #208]
 	WORD $0x4f981340 // fmla v0.4s, v26.4s, v24.s[0]
@@ -6900,18 +7184,22 @@ loop:
 	WORD $0x4fb91396 // fmla v22.4s, v28.4s, v25.s[1]
 	WORD $0x4fb913b7 // fmla v23.4s, v29.4s, v25.s[1]
 	PRFM 704(R1), PLDL1KEEP
-	ADD R7, R8, R8
+	ADD R11, R12, R12
 	ADD $256, R1, R1
-	SUBS $4, R11, R11
+	PRFM (R7), PLDL2KEEP
+	ADD R8, R7, R7
+	SUBS $1, R9, R9
+	CSEL GT, R8, R10, R8
+	SUBS $4, R15, R15
 	BGE loop
 
 rest:
-	ADDS $4, R11, R11
+	ADDS $4, R15, R15
 	BEQ next
 
 single:
-	WORD $0x3cc0011e // ldur q30, [x8, #0]
-	WORD $0xfc41011f // ldur d31, [x8, #16]
+	WORD $0x3cc0019e // ldur q30, [x12, #0]
+	WORD $0xfc41019f // ldur d31, [x12, #16]
 	WORD $0x3cc0003a // ldur q26, [x1, #0]
 	WORD $0x3cc1003b // ldur q27, [x1, #16]
 	WORD $0x4f9e1340 // fmla v0.4s, v26.4s, v30.s[0]
@@ -6941,78 +7229,78 @@ single:
 	WORD $0x4fbf1316 // fmla v22.4s, v24.4s, v31.s[1]
 	WORD $0x4fbf1337 // fmla v23.4s, v25.4s, v31.s[1]
 	PRFM 512(R1), PLDL1KEEP
-	ADD R7, R8, R8
+	ADD R11, R12, R12
 	ADD $64, R1, R1
-	SUBS $1, R11, R11
+	SUBS $1, R15, R15
 	BNE single
 
 next:
 	SUBS $1, R3, R3
 	BNE tap
-	MOVD 32(R0), R12
-	MOVD 104(R0), R13
-	MOVD 96(R0), R14
-	MOVD 16(R0), R15
-	MOVD 80(R0), R19
-	MOVWU 60(R12), R20
-	CBZ R20, some
-	CBZ R14, clip
-	FMOVQ 0(R14), F28
+	MOVD 32(R0), R19
+	MOVD 104(R0), R20
+	MOVD 96(R0), R21
+	MOVD 16(R0), R22
+	MOVD 80(R0), R23
+	MOVWU 60(R19), R24
+	CBZ R24, some
+	CBZ R21, clip
+	FMOVQ 0(R21), F28
 	WORD $0x4e3cd400 // fadd v0.4s, v0.4s, v28.4s
-	FMOVQ 16(R14), F29
+	FMOVQ 16(R21), F29
 	WORD $0x4e3dd421 // fadd v1.4s, v1.4s, v29.4s
-	FMOVQ 32(R14), F26
+	FMOVQ 32(R21), F26
 	WORD $0x4e3ad442 // fadd v2.4s, v2.4s, v26.4s
-	FMOVQ 48(R14), F27
+	FMOVQ 48(R21), F27
 	WORD $0x4e3bd463 // fadd v3.4s, v3.4s, v27.4s
-	ADD R19, R14, R14
-	FMOVQ 0(R14), F30
+	ADD R23, R21, R21
+	FMOVQ 0(R21), F30
 	WORD $0x4e3ed484 // fadd v4.4s, v4.4s, v30.4s
-	FMOVQ 16(R14), F31
+	FMOVQ 16(R21), F31
 	WORD $0x4e3fd4a5 // fadd v5.4s, v5.4s, v31.4s
-	FMOVQ 32(R14), F24
+	FMOVQ 32(R21), F24
 	WORD $0x4e38d4c6 // fadd v6.4s, v6.4s, v24.4s
-	FMOVQ 48(R14), F25
+	FMOVQ 48(R21), F25
 	WORD $0x4e39d4e7 // fadd v7.4s, v7.4s, v25.4s
-	ADD R19, R14, R14
-	FMOVQ 0(R14), F28
+	ADD R23, R21, R21
+	FMOVQ 0(R21), F28
 	WORD $0x4e3cd508 // fadd v8.4s, v8.4s, v28.4s
-	FMOVQ 16(R14), F29
+	FMOVQ 16(R21), F29
 	WORD $0x4e3dd529 // fadd v9.4s, v9.4s, v29.4s
-	FMOVQ 32(R14), F26
+	FMOVQ 32(R21), F26
 	WORD $0x4e3ad54a // fadd v10.4s, v10.4s, v26.4s
-	FMOVQ 48(R14), F27
+	FMOVQ 48(R21), F27
 	WORD $0x4e3bd56b // fadd v11.4s, v11.4s, v27.4s
-	ADD R19, R14, R14
-	FMOVQ 0(R14), F30
+	ADD R23, R21, R21
+	FMOVQ 0(R21), F30
 	WORD $0x4e3ed58c // fadd v12.4s, v12.4s, v30.4s
-	FMOVQ 16(R14), F31
+	FMOVQ 16(R21), F31
 	WORD $0x4e3fd5ad // fadd v13.4s, v13.4s, v31.4s
-	FMOVQ 32(R14), F24
+	FMOVQ 32(R21), F24
 	WORD $0x4e38d5ce // fadd v14.4s, v14.4s, v24.4s
-	FMOVQ 48(R14), F25
+	FMOVQ 48(R21), F25
 	WORD $0x4e39d5ef // fadd v15.4s, v15.4s, v25.4s
-	ADD R19, R14, R14
-	FMOVQ 0(R14), F28
+	ADD R23, R21, R21
+	FMOVQ 0(R21), F28
 	WORD $0x4e3cd610 // fadd v16.4s, v16.4s, v28.4s
-	FMOVQ 16(R14), F29
+	FMOVQ 16(R21), F29
 	WORD $0x4e3dd631 // fadd v17.4s, v17.4s, v29.4s
-	FMOVQ 32(R14), F26
+	FMOVQ 32(R21), F26
 	WORD $0x4e3ad652 // fadd v18.4s, v18.4s, v26.4s
-	FMOVQ 48(R14), F27
+	FMOVQ 48(R21), F27
 	WORD $0x4e3bd673 // fadd v19.4s, v19.4s, v27.4s
-	ADD R19, R14, R14
-	FMOVQ 0(R14), F30
+	ADD R23, R21, R21
+	FMOVQ 0(R21), F30
 	WORD $0x4e3ed694 // fadd v20.4s, v20.4s, v30.4s
-	FMOVQ 16(R14), F31
+	FMOVQ 16(R21), F31
 	WORD $0x4e3fd6b5 // fadd v21.4s, v21.4s, v31.4s
-	FMOVQ 32(R14), F24
+	FMOVQ 32(R21), F24
 	WORD $0x4e38d6d6 // fadd v22.4s, v22.4s, v24.4s
-	FMOVQ 48(R14), F25
+	FMOVQ 48(R21), F25
 	WORD $0x4e39d6f7 // fadd v23.4s, v23.4s, v25.4s
 
 clip:
-	CBZ R13, set
+	CBZ R20, set
 	WORD $0x4ea0e81c // fcmlt v28.4s, v0.4s, #0.0
 	WORD $0x4e7c1c00 // bic v0.16b, v0.16b, v28.16b
 	WORD $0x4ea0e83d // fcmlt v29.4s, v1.4s, #0.0
@@ -7063,124 +7351,124 @@ clip:
 	WORD $0x4e791ef7 // bic v23.16b, v23.16b, v25.16b
 
 set:
-	FSTPQ (F0, F1), 0(R15)
-	FSTPQ (F2, F3), 32(R15)
-	ADD R19, R15, R15
-	FSTPQ (F4, F5), 0(R15)
-	FSTPQ (F6, F7), 32(R15)
-	ADD R19, R15, R15
-	FSTPQ (F8, F9), 0(R15)
-	FSTPQ (F10, F11), 32(R15)
-	ADD R19, R15, R15
-	FSTPQ (F12, F13), 0(R15)
-	FSTPQ (F14, F15), 32(R15)
-	ADD R19, R15, R15
-	FSTPQ (F16, F17), 0(R15)
-	FSTPQ (F18, F19), 32(R15)
-	ADD R19, R15, R15
-	FSTPQ (F20, F21), 0(R15)
-	FSTPQ (F22, F23), 32(R15)
+	FSTPQ (F0, F1), 0(R22)
+	FSTPQ (F2, F3), 32(R22)
+	ADD R23, R22, R22
+	FSTPQ (F4, F5), 0(R22)
+	FSTPQ (F6, F7), 32(R22)
+	ADD R23, R22, R22
+	FSTPQ (F8, F9), 0(R22)
+	FSTPQ (F10, F11), 32(R22)
+	ADD R23, R22, R22
+	FSTPQ (F12, F13), 0(R22)
+	FSTPQ (F14, F15), 32(R22)
+	ADD R23, R22, R22
+	FSTPQ (F16, F17), 0(R22)
+	FSTPQ (F18, F19), 32(R22)
+	ADD R23, R22, R22
+	FSTPQ (F20, F21), 0(R22)
+	FSTPQ (F22, F23), 32(R22)
 	RET
 
 some:
-	MOVD $memory-384(SP), R21
-	FSTPQ (F0, F1), 0(R21)
-	FSTPQ (F2, F3), 32(R21)
-	FSTPQ (F4, F5), 64(R21)
-	FSTPQ (F6, F7), 96(R21)
-	FSTPQ (F8, F9), 128(R21)
-	FSTPQ (F10, F11), 160(R21)
-	FSTPQ (F12, F13), 192(R21)
-	FSTPQ (F14, F15), 224(R21)
-	FSTPQ (F16, F17), 256(R21)
-	FSTPQ (F18, F19), 288(R21)
-	FSTPQ (F20, F21), 320(R21)
-	FSTPQ (F22, F23), 352(R21)
-	FMOVQ 0(R12), F28
-	FMOVQ 16(R12), F29
+	MOVD $memory-384(SP), R25
+	FSTPQ (F0, F1), 0(R25)
+	FSTPQ (F2, F3), 32(R25)
+	FSTPQ (F4, F5), 64(R25)
+	FSTPQ (F6, F7), 96(R25)
+	FSTPQ (F8, F9), 128(R25)
+	FSTPQ (F10, F11), 160(R25)
+	FSTPQ (F12, F13), 192(R25)
+	FSTPQ (F14, F15), 224(R25)
+	FSTPQ (F16, F17), 256(R25)
+	FSTPQ (F18, F19), 288(R25)
+	FSTPQ (F20, F21), 320(R25)
+	FSTPQ (F22, F23), 352(R25)
+	FMOVQ 0(R19), F28
+	FMOVQ 16(R19), F29
 	VADD V29.S4, V28.S4, V28.S4
-	FMOVQ 32(R12), F26
+	FMOVQ 32(R19), F26
 	VADD V26.S4, V28.S4, V28.S4
-	FMOVQ 48(R12), F27
+	FMOVQ 48(R19), F27
 	VADD V27.S4, V28.S4, V28.S4
 	WORD $0x6f00e41e // movi v30.2d, #0
 	WORD $0x4eb1bb9f // addv s31, v28.4s
 	VSUB V31.S4, V30.S4, V24.S4
-	FMOVS F24, R22
-	MOVD $6, R23
+	FMOVS F24, R4
+	MOVD $6, R5
 
 row:
-	MOVD R22, R24
-	MOVD R21, R25
-	MOVD R14, R4
-	MOVD R15, R5
+	MOVD R4, R6
+	MOVD R25, R13
+	MOVD R21, R14
+	MOVD R22, R1
 
 four:
-	SUBS $4, R24, R24
+	SUBS $4, R6, R6
 	BLT two
-	FMOVQ 0(R25), F0
-	CBZ R14, fourClip
-	FMOVQ 0(R4), F1
+	FMOVQ 0(R13), F0
+	CBZ R21, fourClip
+	FMOVQ 0(R14), F1
 	WORD $0x4e21d400 // fadd v0.4s, v0.4s, v1.4s
 
 fourClip:
-	CBZ R13, fourSet
+	CBZ R20, fourSet
 	WORD $0x4ea0e802 // fcmlt v2.4s, v0.4s, #0.0
 	WORD $0x4e621c00 // bic v0.16b, v0.16b, v2.16b
 
 fourSet:
-	FMOVQ F0, 0(R5)
-	ADD $16, R25, R25
-	ADD $16, R4, R4
-	ADD $16, R5, R5
+	FMOVQ F0, 0(R1)
+	ADD $16, R13, R13
+	ADD $16, R14, R14
+	ADD $16, R1, R1
 	B four
 
 two:
-	TBZ $1, R24, one
-	FMOVD 0(R25), F3
-	CBZ R14, twoClip
-	FMOVD 0(R4), F4
+	TBZ $1, R6, one
+	FMOVD 0(R13), F3
+	CBZ R21, twoClip
+	FMOVD 0(R14), F4
 	WORD $0x4e24d463 // fadd v3.4s, v3.4s, v4.4s
 
 twoClip:
-	CBZ R13, twoSet
+	CBZ R20, twoSet
 	WORD $0x4ea0e865 // fcmlt v5.4s, v3.4s, #0.0
 	WORD $0x4e651c63 // bic v3.16b, v3.16b, v5.16b
 
 twoSet:
-	FMOVD F3, 0(R5)
-	ADD $8, R25, R25
-	ADD $8, R4, R4
-	ADD $8, R5, R5
+	FMOVD F3, 0(R1)
+	ADD $8, R13, R13
+	ADD $8, R14, R14
+	ADD $8, R1, R1
 
 one:
-	TBZ $0, R24, done
-	FMOVS 0(R25), F6
-	CBZ R14, oneClip
-	FMOVS 0(R4), F7
+	TBZ $0, R6, done
+	FMOVS 0(R13), F6
+	CBZ R21, oneClip
+	FMOVS 0(R14), F7
 	WORD $0x4e27d4c6 // fadd v6.4s, v6.4s, v7.4s
 
 oneClip:
-	CBZ R13, oneSet
+	CBZ R20, oneSet
 	WORD $0x4ea0e8c8 // fcmlt v8.4s, v6.4s, #0.0
 	WORD $0x4e681cc6 // bic v6.16b, v6.16b, v8.16b
 
 oneSet:
-	FMOVS F6, 0(R5)
-	ADD $4, R25, R25
-	ADD $4, R4, R4
-	ADD $4, R5, R5
+	FMOVS F6, 0(R1)
+	ADD $4, R13, R13
+	ADD $4, R14, R14
+	ADD $4, R1, R1
 
 done:
-	ADD $64, R21, R21
-	ADD R19, R14, R14
-	MOVD 96(R0), R6
-	CBNZ R6, more
-	MOVD $0, R14
+	ADD $64, R25, R25
+	ADD R23, R21, R21
+	MOVD 96(R0), R2
+	CBNZ R2, more
+	MOVD $0, R21
 
 more:
-	ADD R19, R15, R15
-	SUBS $1, R23, R23
+	ADD R23, R22, R22
+	SUBS $1, R5, R5
 	BNE row
 	RET
 
@@ -7198,20 +7486,28 @@ TEXT ·neonPairs1(SB), NOSPLIT, $384-8
 	WORD $0x6f00e402 // movi v2.2d, #0
 	WORD $0x6f00e403 // movi v3.2d, #0
 	PRFM 0(R5), PLDL1KEEP
-	MOVD 64(R0), R7
-	MOVD $0, R8
+	MOVD 112(R0), R7
+	MOVD 120(R0), R8
+	MOVD 128(R0), R9
+	MOVD $0, R10
+	CBNZ R7, ahead
+	MOVD R0, R7
+
+ahead:
+	MOVD 64(R0), R11
+	MOVD $0, R12
 
 tap:
-	MOVD 0(R0), R9
-	MOVD 0(R2), R10
-	ADD R10, R9, R8
+	MOVD 0(R0), R13
+	MOVD 0(R2), R14
+	ADD R14, R13, R12
 	ADD $8, R2, R2
-	MOVD 56(R0), R11
-	SUBS $2, R11, R11
+	MOVD 56(R0), R15
+	SUBS $2, R15, R15
 	BLT rest
 
 loop:
-	FMOVQ.P 16(R8), F4
+	FMOVQ.P 16(R12), F4
 	WORD $0x3cc00025 // ldur q5, [x1, #0]
 	WORD $0x3cc10026 // ldur q6, [x1, #16]
 	WORD $0x4f8410a0 // fmla v0.4s, v5.4s, v4.s[0]
@@ -7231,15 +7527,19 @@ loop:
 	WORD $0x4fa41962 // fmla v2.4s, v11.4s, v4.s[3]
 	WORD $0x4fa41983 // fmla v3.4s, v12.4s, v4.s[3]
 	ADD $128, R1, R1
-	SUBS $2, R11, R11
+	PRFM (R7), PLDL2KEEP
+	ADD R8, R7, R7
+	SUBS $1, R9, R9
+	CSEL GT, R8, R10, R8
+	SUBS $2, R15, R15
 	BGE loop
 
 rest:
-	ADDS $2, R11, R11
+	ADDS $2, R15, R15
 	BEQ next
 
 single:
-	FMOVD.P 8(R8), F13
+	FMOVD.P 8(R12), F13
 	WORD $0x3cc0002e // ldur q14, [x1, #0]
 	WORD $0x3cc1002f // ldur q15, [x1, #16]
 	WORD $0x4f8d11c0 // fmla v0.4s, v14.4s, v13.s[0]
@@ -7250,7 +7550,7 @@ single:
 	WORD $0x4fad1202 // fmla v2.4s, v16.4s, v13.s[1]
 	WORD $0x4fad1223 // fmla v3.4s, v17.4s, v13.s[1]
 	ADD $64, R1, R1
-	SUBS $1, R11, R11
+	SUBS $1, R15, R15
 	BNE single
 
 next:
@@ -7258,114 +7558,114 @@ next:
 	BNE tap
 	WORD $0x4e22d400 // fadd v0.4s, v0.4s, v2.4s
 	WORD $0x4e23d421 // fadd v1.4s, v1.4s, v3.4s
-	MOVD 32(R0), R12
-	MOVD 104(R0), R13
-	MOVD 96(R0), R14
-	MOVD 16(R0), R15
-	MOVD 80(R0), R19
-	MOVWU 28(R12), R20
-	CBZ R20, some
-	CBZ R14, clip
-	FMOVQ 0(R14), F18
+	MOVD 32(R0), R19
+	MOVD 104(R0), R20
+	MOVD 96(R0), R21
+	MOVD 16(R0), R22
+	MOVD 80(R0), R23
+	MOVWU 28(R19), R24
+	CBZ R24, some
+	CBZ R21, clip
+	FMOVQ 0(R21), F18
 	WORD $0x4e32d400 // fadd v0.4s, v0.4s, v18.4s
-	FMOVQ 16(R14), F19
+	FMOVQ 16(R21), F19
 	WORD $0x4e33d421 // fadd v1.4s, v1.4s, v19.4s
 
 clip:
-	CBZ R13, set
+	CBZ R20, set
 	WORD $0x4ea0e814 // fcmlt v20.4s, v0.4s, #0.0
 	WORD $0x4e741c00 // bic v0.16b, v0.16b, v20.16b
 	WORD $0x4ea0e835 // fcmlt v21.4s, v1.4s, #0.0
 	WORD $0x4e751c21 // bic v1.16b, v1.16b, v21.16b
 
 set:
-	FSTPQ (F0, F1), 0(R15)
+	FSTPQ (F0, F1), 0(R22)
 	RET
 
 some:
-	MOVD $memory-384(SP), R21
-	FSTPQ (F0, F1), 0(R21)
-	FMOVQ 0(R12), F22
-	FMOVQ 16(R12), F23
+	MOVD $memory-384(SP), R25
+	FSTPQ (F0, F1), 0(R25)
+	FMOVQ 0(R19), F22
+	FMOVQ 16(R19), F23
 	VADD V23.S4, V22.S4, V22.S4
 	WORD $0x6f00e418 // movi v24.2d, #0
 	WORD $0x4eb1bad9 // addv s25, v22.4s
 	VSUB V25.S4, V24.S4, V26.S4
-	FMOVS F26, R22
-	MOVD $1, R23
+	FMOVS F26, R4
+	MOVD $1, R5
 
 row:
-	MOVD R22, R24
-	MOVD R21, R25
-	MOVD R14, R4
-	MOVD R15, R5
+	MOVD R4, R6
+	MOVD R25, R11
+	MOVD R21, R13
+	MOVD R22, R14
 
 four:
-	SUBS $4, R24, R24
+	SUBS $4, R6, R6
 	BLT two
-	FMOVQ 0(R25), F27
-	CBZ R14, fourClip
-	FMOVQ 0(R4), F28
+	FMOVQ 0(R11), F27
+	CBZ R21, fourClip
+	FMOVQ 0(R13), F28
 	WORD $0x4e3cd77b // fadd v27.4s, v27.4s, v28.4s
 
 fourClip:
-	CBZ R13, fourSet
+	CBZ R20, fourSet
 	WORD $0x4ea0eb7d // fcmlt v29.4s, v27.4s, #0.0
 	WORD $0x4e7d1f7b // bic v27.16b, v27.16b, v29.16b
 
 fourSet:
-	FMOVQ F27, 0(R5)
-	ADD $16, R25, R25
-	ADD $16, R4, R4
-	ADD $16, R5, R5
+	FMOVQ F27, 0(R14)
+	ADD $16, R11, R11
+	ADD $16, R13, R13
+	ADD $16, R14, R14
 	B four
 
 two:
-	TBZ $1, R24, one
-	FMOVD 0(R25), F30
-	CBZ R14, twoClip
-	FMOVD 0(R4), F31
+	TBZ $1, R6, one
+	FMOVD 0(R11), F30
+	CBZ R21, twoClip
+	FMOVD 0(R13), F31
 	WORD $0x4e3fd7de // fadd v30.4s, v30.4s, v31.4s
 
 twoClip:
-	CBZ R13, twoSet
+	CBZ R20, twoSet
 	WORD $0x4ea0ebc5 // fcmlt v5.4s, v30.4s, #0.0
 	WORD $0x4e651fde // bic v30.16b, v30.16b, v5.16b
 
 twoSet:
-	FMOVD F30, 0(R5)
-	ADD $8, R25, R25
-	ADD $8, R4, R4
-	ADD $8, R5, R5
+	FMOVD F30, 0(R14)
+	ADD $8, R11, R11
+	ADD $8, R13, R13
+	ADD $8, R14, R14
 
 one:
-	TBZ $0, R24, done
-	FMOVS 0(R25), F6
-	CBZ R14, oneClip
-	FMOVS 0(R4), F7
+	TBZ $0, R6, done
+	FMOVS 0(R11), F6
+	CBZ R21, oneClip
+	FMOVS 0(R13), F7
 	WORD $0x4e27d4c6 // fadd v6.4s, v6.4s, v7.4s
 
 oneClip:
-	CBZ R13, oneSet
+	CBZ R20, oneSet
 	WORD $0x4ea0e8c8 // fcmlt v8.4s, v6.4s, #0.0
 	WORD $0x4e681cc6 // bic v6.16b, v6.16b, v8.16b
 
 oneSet:
-	FMOVS F6, 0(R5)
-	ADD $4, R25, R25
-	ADD $4, R4, R4
-	ADD $4, R5, R5
+	FMOVS F6, 0(R14)
+	ADD $4, R11, R11
+	ADD $4, R13, R13
+	ADD $4, R14, R14
 
 done:
-	ADD $32, R21, R21
-	ADD R19, R14, R14
-	MOVD 96(R0), R6
-	CBNZ R6, more
-	MOVD $0, R14
+	ADD $32, R25, R25
+	ADD R23, R21, R21
+	MOVD 96(R0), R1
+	CBNZ R1, more
+	MOVD $0, R21
 
 more:
-	ADD R19, R15, R15
-	SUBS $1, R23, R23
+	ADD R23, R22, R22
+	SUBS $1, R5, R5
 	BNE row
 	RET
 
@@ -7389,23 +7689,31 @@ TEXT ·neonPairs2(SB), NOSPLIT, $384-8
 	VORR V1.B16, V1.B16, V5.B16
 	VORR V2.B16, V2.B16, V6.B16
 	VORR V3.B16, V3.B16, V7.B16
-	MOVD 64(R0), R7
-	MOVD $0, R8
-	MOVD $0, R9
+	MOVD 112(R0), R7
+	MOVD 120(R0), R8
+	MOVD 128(R0), R9
+	MOVD $0, R10
+	CBNZ R7, ahead
+	MOVD R0, R7
+
+ahead:
+	MOVD 64(R0), R11
+	MOVD $0, R12
+	MOVD $0, R13
 
 tap:
-	MOVD 0(R0), R10
-	MOVD 0(R2), R11
-	ADD R11, R10, R8
-	ADD R7, R8, R9
+	MOVD 0(R0), R14
+	MOVD 0(R2), R15
+	ADD R15, R14, R12
+	ADD R11, R12, R13
 	ADD $8, R2, R2
-	MOVD 56(R0), R12
-	SUBS $2, R12, R12
+	MOVD 56(R0), R19
+	SUBS $2, R19, R19
 	BLT rest
 
 loop:
-	FMOVQ.P 16(R8), F8
-	FMOVQ.P 16(R9), F9
+	FMOVQ.P 16(R12), F8
+	FMOVQ.P 16(R13), F9
 	WORD $0x3cc0002a // ldur q10, [x1, #0]
 	WORD $0x3cc1002b // ldur q11, [x1, #16]
 	WORD $0x4f881140 // fmla v0.4s, v10.4s, v8.s[0]
@@ -7433,16 +7741,20 @@ loop:
 	WORD $0x4fa91a06 // fmla v6.4s, v16.4s, v9.s[3]
 	WORD $0x4fa91a27 // fmla v7.4s, v17.4s, v9.s[3]
 	ADD $128, R1, R1
-	SUBS $2, R12, R12
+	PRFM (R7), PLDL2KEEP
+	ADD R8, R7, R7
+	SUBS $1, R9, R9
+	CSEL GT, R8, R10, R8
+	SUBS $2, R19, R19
 	BGE loop
 
 rest:
-	ADDS $2, R12, R12
+	ADDS $2, R19, R19
 	BEQ next
 
 single:
-	FMOVD.P 8(R8), F18
-	FMOVD.P 8(R9), F19
+	FMOVD.P 8(R12), F18
+	FMOVD.P 8(R13), F19
 	WORD $0x3cc00034 // ldur q20, [x1, #0]
 	WORD $0x3cc10035 // ldur q21, [x1, #16]
 	WORD $0x4f921280 // fmla v0.4s, v20.4s, v18.s[0]
@@ -7457,7 +7769,7 @@ single:
 	WORD $0x4fb312c6 // fmla v6.4s, v22.4s, v19.s[1]
 	WORD $0x4fb312e7 // fmla v7.4s, v23.4s, v19.s[1]
 	ADD $64, R1, R1
-	SUBS $1, R12, R12
+	SUBS $1, R19, R19
 	BNE single
 
 next:
@@ -7467,26 +7779,26 @@ next:
 	WORD $0x4e23d421 // fadd v1.4s, v1.4s, v3.4s
 	WORD $0x4e26d484 // fadd v4.4s, v4.4s, v6.4s
 	WORD $0x4e27d4a5 // fadd v5.4s, v5.4s, v7.4s
-	MOVD 32(R0), R13
-	MOVD 104(R0), R14
-	MOVD 96(R0), R15
-	MOVD 16(R0), R19
-	MOVD 80(R0), R20
-	MOVWU 28(R13), R21
-	CBZ R21, some
-	CBZ R15, clip
-	FMOVQ 0(R15), F24
+	MOVD 32(R0), R20
+	MOVD 104(R0), R21
+	MOVD 96(R0), R22
+	MOVD 16(R0), R23
+	MOVD 80(R0), R24
+	MOVWU 28(R20), R25
+	CBZ R25, some
+	CBZ R22, clip
+	FMOVQ 0(R22), F24
 	WORD $0x4e38d400 // fadd v0.4s, v0.4s, v24.4s
-	FMOVQ 16(R15), F25
+	FMOVQ 16(R22), F25
 	WORD $0x4e39d421 // fadd v1.4s, v1.4s, v25.4s
-	ADD R20, R15, R15
-	FMOVQ 0(R15), F26
+	ADD R24, R22, R22
+	FMOVQ 0(R22), F26
 	WORD $0x4e3ad484 // fadd v4.4s, v4.4s, v26.4s
-	FMOVQ 16(R15), F27
+	FMOVQ 16(R22), F27
 	WORD $0x4e3bd4a5 // fadd v5.4s, v5.4s, v27.4s
 
 clip:
-	CBZ R14, set
+	CBZ R21, set
 	WORD $0x4ea0e81c // fcmlt v28.4s, v0.4s, #0.0
 	WORD $0x4e7c1c00 // bic v0.16b, v0.16b, v28.16b
 	WORD $0x4ea0e83d // fcmlt v29.4s, v1.4s, #0.0
@@ -7497,96 +7809,96 @@ clip:
 	WORD $0x4e7f1ca5 // bic v5.16b, v5.16b, v31.16b
 
 set:
-	FSTPQ (F0, F1), 0(R19)
-	ADD R20, R19, R19
-	FSTPQ (F4, F5), 0(R19)
+	FSTPQ (F0, F1), 0(R23)
+	ADD R24, R23, R23
+	FSTPQ (F4, F5), 0(R23)
 	RET
 
 some:
-	MOVD $memory-384(SP), R22
-	FSTPQ (F0, F1), 0(R22)
-	FSTPQ (F4, F5), 32(R22)
-	FMOVQ 0(R13), F10
-	FMOVQ 16(R13), F11
+	MOVD $memory-384(SP), R4
+	FSTPQ (F0, F1), 0(R4)
+	FSTPQ (F4, F5), 32(R4)
+	FMOVQ 0(R20), F10
+	FMOVQ 16(R20), F11
 	VADD V11.S4, V10.S4, V10.S4
 	WORD $0x6f00e40c // movi v12.2d, #0
 	WORD $0x4eb1b94d // addv s13, v10.4s
 	VSUB V13.S4, V12.S4, V14.S4
-	FMOVS F14, R23
-	MOVD $2, R24
+	FMOVS F14, R5
+	MOVD $2, R6
 
 row:
-	MOVD R23, R25
-	MOVD R22, R4
-	MOVD R15, R5
-	MOVD R19, R6
+	MOVD R5, R14
+	MOVD R4, R15
+	MOVD R22, R1
+	MOVD R23, R2
 
 four:
-	SUBS $4, R25, R25
+	SUBS $4, R14, R14
 	BLT two
-	FMOVQ 0(R4), F15
-	CBZ R15, fourClip
-	FMOVQ 0(R5), F8
+	FMOVQ 0(R15), F15
+	CBZ R22, fourClip
+	FMOVQ 0(R1), F8
 	WORD $0x4e28d5ef // fadd v15.4s, v15.4s, v8.4s
 
 fourClip:
-	CBZ R14, fourSet
+	CBZ R21, fourSet
 	WORD $0x4ea0e9e9 // fcmlt v9.4s, v15.4s, #0.0
 	WORD $0x4e691def // bic v15.16b, v15.16b, v9.16b
 
 fourSet:
-	FMOVQ F15, 0(R6)
-	ADD $16, R4, R4
-	ADD $16, R5, R5
-	ADD $16, R6, R6
+	FMOVQ F15, 0(R2)
+	ADD $16, R15, R15
+	ADD $16, R1, R1
+	ADD $16, R2, R2
 	B four
 
 two:
-	TBZ $1, R25, one
-	FMOVD 0(R4), F16
-	CBZ R15, twoClip
-	FMOVD 0(R5), F17
+	TBZ $1, R14, one
+	FMOVD 0(R15), F16
+	CBZ R22, twoClip
+	FMOVD 0(R1), F17
 	WORD $0x4e31d610 // fadd v16.4s, v16.4s, v17.4s
 
 twoClip:
-	CBZ R14, twoSet
+	CBZ R21, twoSet
 	WORD $0x4ea0ea14 // fcmlt v20.4s, v16.4s, #0.0
 	WORD $0x4e741e10 // bic v16.16b, v16.16b, v20.16b
 
 twoSet:
-	FMOVD F16, 0(R6)
-	ADD $8, R4, R4
-	ADD $8, R5, R5
-	ADD $8, R6, R6
+	FMOVD F16, 0(R2)
+	ADD $8, R15, R15
+	ADD $8, R1, R1
+	ADD $8, R2, R2
 
 one:
-	TBZ $0, R25, done
-	FMOVS 0(R4), F21
-	CBZ R15, oneClip
-	FMOVS 0(R5), F2
+	TBZ $0, R14, done
+	FMOVS 0(R15), F21
+	CBZ R22, oneClip
+	FMOVS 0(R1), F2
 	WORD $0x4e22d6b5 // fadd v21.4s, v21.4s, v2.4s
 
 oneClip:
-	CBZ R14, oneSet
+	CBZ R21, oneSet
 	WORD $0x4ea0eaa3 // fcmlt v3.4s, v21.4s, #0.0
 	WORD $0x4e631eb5 // bic v21.16b, v21.16b, v3.16b
 
 oneSet:
-	FMOVS F21, 0(R6)
-	ADD $4, R4, R4
-	ADD $4, R5, R5
-	ADD $4, R6, R6
+	FMOVS F21, 0(R2)
+	ADD $4, R15, R15
+	ADD $4, R1, R1
+	ADD $4, R2, R2
 
 done:
-	ADD $32, R22, R22
-	ADD R20, R15, R15
-	MOVD 96(R0), R10
-	CBNZ R10, more
-	MOVD $0, R15
+	ADD $32, R4, R4
+	ADD R24, R22, R22
+	MOVD 96(R0), R3
+	CBNZ R3, more
+	MOVD $0, R22
 
 more:
-	ADD R20, R19, R19
-	SUBS $1, R24, R24
+	ADD R24, R23, R23
+	SUBS $1, R6, R6
 	BNE row
 	RET
 
@@ -7616,26 +7928,34 @@ TEXT ·neonPairs3(SB), NOSPLIT, $384-8
 	VORR V1.B16, V1.B16, V9.B16
 	VORR V2.B16, V2.B16, V10.B16
 	VORR V3.B16, V3.B16, V11.B16
-	MOVD 64(R0), R7
-	MOVD $0, R8
-	MOVD $0, R9
+	MOVD 112(R0), R7
+	MOVD 120(R0), R8
+	MOVD 128(R0), R9
 	MOVD $0, R10
+	CBNZ R7, ahead
+	MOVD R0, R7
+
+ahead:
+	MOVD 64(R0), R11
+	MOVD $0, R12
+	MOVD $0, R13
+	MOVD $0, R14
 
 tap:
-	MOVD 0(R0), R11
-	MOVD 0(R2), R12
-	ADD R12, R11, R8
-	ADD R7, R8, R9
-	ADD R7, R9, R10
+	MOVD 0(R0), R15
+	MOVD 0(R2), R19
+	ADD R19, R15, R12
+	ADD R11, R12, R13
+	ADD R11, R13, R14
 	ADD $8, R2, R2
-	MOVD 56(R0), R13
-	SUBS $2, R13, R13
+	MOVD 56(R0), R20
+	SUBS $2, R20, R20
 	BLT rest
 
 loop:
-	FMOVQ.P 16(R8), F12
-	FMOVQ.P 16(R9), F13
-	FMOVQ.P 16(R10), F14
+	FMOVQ.P 16(R12), F12
+	FMOVQ.P 16(R13), F13
+	FMOVQ.P 16(R14), F14
 	WORD $0x3cc0002f // ldur q15, [x1, #0]
 	WORD $0x3cc10030 // ldur q16, [x1, #16]
 	WORD $0x4f8c11e0 // fmla v0.4s, v15.4s, v12.s[0]
@@ -7671,17 +7991,21 @@ loop:
 	WORD $0x4fae1aaa // fmla v10.4s, v21.4s, v14.s[3]
 	WORD $0x4fae1acb // fmla v11.4s, v22.4s, v14.s[3]
 	ADD $128, R1, R1
-	SUBS $2, R13, R13
+	PRFM (R7), PLDL2KEEP
+	ADD R8, R7, R7
+	SUBS $1, R9, R9
+	CSEL GT, R8, R10, R8
+	SUBS $2, R20, R20
 	BGE loop
 
 rest:
-	ADDS $2, R13, R13
+	ADDS $2, R20, R20
 	BEQ next
 
 single:
-	FMOVD.P 8(R8), F23
-	FMOVD.P 8(R9), F24
-	FMOVD.P 8(R10), F25
+	FMOVD.P 8(R12), F23
+	FMOVD.P 8(R13), F24
+	FMOVD.P 8(R14), F25
 	WORD $0x3cc0003a // ldur q26, [x1, #0]
 	WORD $0x3cc1003b // ldur q27, [x1, #16]
 	WORD $0x4f971340 // fmla v0.4s, v26.4s, v23.s[0]
@@ -7700,7 +8024,7 @@ single:
 	WORD $0x4fb9138a // fmla v10.4s, v28.4s, v25.s[1]
 	WORD $0x4fb913ab // fmla v11.4s, v29.4s, v25.s[1]
 	ADD $64, R1, R1
-	SUBS $1, R13, R13
+	SUBS $1, R20, R20
 	BNE single
 
 next:
@@ -7712,31 +8036,31 @@ next:
 	WORD $0x4e27d4a5 // fadd v5.4s, v5.4s, v7.4s
 	WORD $0x4e2ad508 // fadd v8.4s, v8.4s, v10.4s
 	WORD $0x4e2bd529 // fadd v9.4s, v9.4s, v11.4s
-	MOVD 32(R0), R14
-	MOVD 104(R0), R15
-	MOVD 96(R0), R19
-	MOVD 16(R0), R20
-	MOVD 80(R0), R21
-	MOVWU 28(R14), R22
-	CBZ R22, some
-	CBZ R19, clip
-	FMOVQ 0(R19), F30
+	MOVD 32(R0), R21
+	MOVD 104(R0), R22
+	MOVD 96(R0), R23
+	MOVD 16(R0), R24
+	MOVD 80(R0), R25
+	MOVWU 28(R21), R4
+	CBZ R4, some
+	CBZ R23, clip
+	FMOVQ 0(R23), F30
 	WORD $0x4e3ed400 // fadd v0.4s, v0.4s, v30.4s
-	FMOVQ 16(R19), F31
+	FMOVQ 16(R23), F31
 	WORD $0x4e3fd421 // fadd v1.4s, v1.4s, v31.4s
-	ADD R21, R19, R19
-	FMOVQ 0(R19), F15
+	ADD R25, R23, R23
+	FMOVQ 0(R23), F15
 	WORD $0x4e2fd484 // fadd v4.4s, v4.4s, v15.4s
-	FMOVQ 16(R19), F16
+	FMOVQ 16(R23), F16
 	WORD $0x4e30d4a5 // fadd v5.4s, v5.4s, v16.4s
-	ADD R21, R19, R19
-	FMOVQ 0(R19), F17
+	ADD R25, R23, R23
+	FMOVQ 0(R23), F17
 	WORD $0x4e31d508 // fadd v8.4s, v8.4s, v17.4s
-	FMOVQ 16(R19), F18
+	FMOVQ 16(R23), F18
 	WORD $0x4e32d529 // fadd v9.4s, v9.4s, v18.4s
 
 clip:
-	CBZ R15, set
+	CBZ R22, set
 	WORD $0x4ea0e813 // fcmlt v19.4s, v0.4s, #0.0
 	WORD $0x4e731c00 // bic v0.16b, v0.16b, v19.16b
 	WORD $0x4ea0e834 // fcmlt v20.4s, v1.4s, #0.0
@@ -7751,99 +8075,99 @@ clip:
 	WORD $0x4e751d29 // bic v9.16b, v9.16b, v21.16b
 
 set:
-	FSTPQ (F0, F1), 0(R20)
-	ADD R21, R20, R20
-	FSTPQ (F4, F5), 0(R20)
-	ADD R21, R20, R20
-	FSTPQ (F8, F9), 0(R20)
+	FSTPQ (F0, F1), 0(R24)
+	ADD R25, R24, R24
+	FSTPQ (F4, F5), 0(R24)
+	ADD R25, R24, R24
+	FSTPQ (F8, F9), 0(R24)
 	RET
 
 some:
-	MOVD $memory-384(SP), R23
-	FSTPQ (F0, F1), 0(R23)
-	FSTPQ (F4, F5), 32(R23)
-	FSTPQ (F8, F9), 64(R23)
-	FMOVQ 0(R14), F22
-	FMOVQ 16(R14), F26
+	MOVD $memory-384(SP), R5
+	FSTPQ (F0, F1), 0(R5)
+	FSTPQ (F4, F5), 32(R5)
+	FSTPQ (F8, F9), 64(R5)
+	FMOVQ 0(R21), F22
+	FMOVQ 16(R21), F26
 	VADD V26.S4, V22.S4, V22.S4
 	WORD $0x6f00e41b // movi v27.2d, #0
 	WORD $0x4eb1bac2 // addv s2, v22.4s
 	VSUB V2.S4, V27.S4, V3.S4
-	FMOVS F3, R24
-	MOVD $3, R25
+	FMOVS F3, R6
+	MOVD $3, R15
 
 row:
-	MOVD R24, R4
-	MOVD R23, R5
-	MOVD R19, R6
-	MOVD R20, R11
+	MOVD R6, R19
+	MOVD R5, R1
+	MOVD R23, R2
+	MOVD R24, R3
 
 four:
-	SUBS $4, R4, R4
+	SUBS $4, R19, R19
 	BLT two
-	FMOVQ 0(R5), F6
-	CBZ R19, fourClip
-	FMOVQ 0(R6), F7
+	FMOVQ 0(R1), F6
+	CBZ R23, fourClip
+	FMOVQ 0(R2), F7
 	WORD $0x4e27d4c6 // fadd v6.4s, v6.4s, v7.4s
 
 fourClip:
-	CBZ R15, fourSet
+	CBZ R22, fourSet
 	WORD $0x4ea0e8ca // fcmlt v10.4s, v6.4s, #0.0
 	WORD $0x4e6a1cc6 // bic v6.16b, v6.16b, v10.16b
 
 fourSet:
-	FMOVQ F6, 0(R11)
-	ADD $16, R5, R5
-	ADD $16, R6, R6
-	ADD $16, R11, R11
+	FMOVQ F6, 0(R3)
+	ADD $16, R1, R1
+	ADD $16, R2, R2
+	ADD $16, R3, R3
 	B four
 
 two:
-	TBZ $1, R4, one
-	FMOVD 0(R5), F11
-	CBZ R19, twoClip
-	FMOVD 0(R6), F23
+	TBZ $1, R19, one
+	FMOVD 0(R1), F11
+	CBZ R23, twoClip
+	FMOVD 0(R2), F23
 	WORD $0x4e37d56b // fadd v11.4s, v11.4s, v23.4s
 
 twoClip:
-	CBZ R15, twoSet
+	CBZ R22, twoSet
 	WORD $0x4ea0e978 // fcmlt v24.4s, v11.4s, #0.0
 	WORD $0x4e781d6b // bic v11.16b, v11.16b, v24.16b
 
 twoSet:
-	FMOVD F11, 0(R11)
-	ADD $8, R5, R5
-	ADD $8, R6, R6
-	ADD $8, R11, R11
+	FMOVD F11, 0(R3)
+	ADD $8, R1, R1
+	ADD $8, R2, R2
+	ADD $8, R3, R3
 
 one:
-	TBZ $0, R4, done
-	FMOVS 0(R5), F25
-	CBZ R19, oneClip
-	FMOVS 0(R6), F28
+	TBZ $0, R19, done
+	FMOVS 0(R1), F25
+	CBZ R23, oneClip
+	FMOVS 0(R2), F28
 	WORD $0x4e3cd739 // fadd v25.4s, v25.4s, v28.4s
 
 oneClip:
-	CBZ R15, oneSet
+	CBZ R22, oneSet
 	WORD $0x4ea0eb3d // fcmlt v29.4s, v25.4s, #0.0
 	WORD $0x4e7d1f39 // bic v25.16b, v25.16b, v29.16b
 
 oneSet:
-	FMOVS F25, 0(R11)
-	ADD $4, R5, R5
-	ADD $4, R6, R6
-	ADD $4, R11, R11
+	FMOVS F25, 0(R3)
+	ADD $4, R1, R1
+	ADD $4, R2, R2
+	ADD $4, R3, R3
 
 done:
-	ADD $32, R23, R23
-	ADD R21, R19, R19
-	MOVD 96(R0), R12
-	CBNZ R12, more
-	MOVD $0, R19
+	ADD $32, R5, R5
+	ADD R25, R23, R23
+	MOVD 96(R0), R7
+	CBNZ R7, more
+	MOVD $0, R23
 
 more:
-	ADD R21, R20, R20
-	SUBS $1, R25, R25
+	ADD R25, R24, R24
+	SUBS $1, R15, R15
 	BNE row
 	RET
 
@@ -7879,29 +8203,37 @@ TEXT ·neonPairs4(SB), NOSPLIT, $384-8
 	VORR V1.B16, V1.B16, V13.B16
 	VORR V2.B16, V2.B16, V14.B16
 	VORR V3.B16, V3.B16, V15.B16
-	MOVD 64(R0), R7
-	MOVD $0, R8
-	MOVD $0, R9
+	MOVD 112(R0), R7
+	MOVD 120(R0), R8
+	MOVD 128(R0), R9
 	MOVD $0, R10
-	MOVD $0, R11
+	CBNZ R7, ahead
+	MOVD R0, R7
+
+ahead:
+	MOVD 64(R0), R11
+	MOVD $0, R12
+	MOVD $0, R13
+	MOVD $0, R14
+	MOVD $0, R15
 
 tap:
-	MOVD 0(R0), R12
-	MOVD 0(R2), R13
-	ADD R13, R12, R8
-	ADD R7, R8, R9
-	ADD R7, R9, R10
-	ADD R7, R10, R11
+	MOVD 0(R0), R19
+	MOVD 0(R2), R20
+	ADD R20, R19, R12
+	ADD R11, R12, R13
+	ADD R11, R13, R14
+	ADD R11, R14, R15
 	ADD $8, R2, R2
-	MOVD 56(R0), R14
-	SUBS $2, R14, R14
+	MOVD 56(R0), R21
+	SUBS $2, R21, R21
 	BLT rest
 
 loop:
-	FMOVQ.P 16(R8), F16
-	FMOVQ.P 16(R9), F17
-	FMOVQ.P 16(R10), F18
-	FMOVQ.P 16(R11), F19
+	FMOVQ.P 16(R12), F16
+	FMOVQ.P 16(R13), F17
+	FMOVQ.P 16(R14), F18
+	FMOVQ.P 16(R15), F19
 	WORD $0x3cc00034 // ldur q20, [x1, #0]
 	WORD $0x3cc10035 // ldur q21, [x1, #16]
 	WORD $0x4f901280 // fmla v0.4s, v20.4s, v16.s[0]
@@ -7945,18 +8277,22 @@ loop:
 	WORD $0x4fb31b4e // fmla v14.4s, v26.4s, v19.s[3]
 	WORD $0x4fb31b6f // fmla v15.4s, v27.4s, v19.s[3]
 	ADD $128, R1, R1
-	SUBS $2, R14, R14
+	PRFM (R7), PLDL2KEEP
+	ADD R8, R7, R7
+	SUBS $1, R9, R9
+	CSEL GT, R8, R10, R8
+	SUBS $2, R21, R21
 	BGE loop
 
 rest:
-	ADDS $2, R14, R14
+	ADDS $2, R21, R21
 	BEQ next
 
 single:
-	FMOVD.P 8(R8), F28
-	FMOVD.P 8(R9), F29
-	FMOVD.P 8(R10), F30
-	FMOVD.P 8(R11), F31
+	FMOVD.P 8(R12), F28
+	FMOVD.P 8(R13), F29
+	FMOVD.P 8(R14), F30
+	FMOVD.P 8(R15), F31
 	WORD $0x3cc00034 // ldur q20, [x1, #0]
 	WORD $0x3cc10035 // ldur q21, [x1, #16]
 	WORD $0x4f9c1280 // fmla v0.4s, v20.4s, v28.s[0]
@@ -7979,7 +8315,7 @@ single:
 	WORD $0x4fbf12ce // fmla v14.4s, v22.4s, v31.s[1]
 	WORD $0x4fbf12ef // fmla v15.4s, v23.4s, v31.s[1]
 	ADD $64, R1, R1
-	SUBS $1, R14, R14
+	SUBS $1, R21, R21
 	BNE single
 
 next:
@@ -7993,36 +8329,36 @@ next:
 	WORD $0x4e2bd529 // fadd v9.4s, v9.4s, v11.4s
 	WORD $0x4e2ed58c // fadd v12.4s, v12.4s, v14.4s
 	WORD $0x4e2fd5ad // fadd v13.4s, v13.4s, v15.4s
-	MOVD 32(R0), R15
-	MOVD 104(R0), R19
-	MOVD 96(R0), R20
-	MOVD 16(R0), R21
-	MOVD 80(R0), R22
-	MOVWU 28(R15), R23
-	CBZ R23, some
-	CBZ R20, clip
-	FMOVQ 0(R20), F24
+	MOVD 32(R0), R22
+	MOVD 104(R0), R23
+	MOVD 96(R0), R24
+	MOVD 16(R0), R25
+	MOVD 80(R0), R4
+	MOVWU 28(R22), R5
+	CBZ R5, some
+	CBZ R24, clip
+	FMOVQ 0(R24), F24
 	WORD $0x4e38d400 // fadd v0.4s, v0.4s, v24.4s
-	FMOVQ 16(R20), F25
+	FMOVQ 16(R24), F25
 	WORD $0x4e39d421 // fadd v1.4s, v1.4s, v25.4s
-	ADD R22, R20, R20
-	FMOVQ 0(R20), F16
+	ADD R4, R24, R24
+	FMOVQ 0(R24), F16
 	WORD $0x4e30d484 // fadd v4.4s, v4.4s, v16.4s
-	FMOVQ 16(R20), F17
+	FMOVQ 16(R24), F17
 	WORD $0x4e31d4a5 // fadd v5.4s, v5.4s, v17.4s
-	ADD R22, R20, R20
-	FMOVQ 0(R20), F18
+	ADD R4, R24, R24
+	FMOVQ 0(R24), F18
 	WORD $0x4e32d508 // fadd v8.4s, v8.4s, v18.4s
-	FMOVQ 16(R20), F19
+	FMOVQ 16(R24), F19
 	WORD $0x4e33d529 // fadd v9.4s, v9.4s, v19.4s
-	ADD R22, R20, R20
-	FMOVQ 0(R20), F26
+	ADD R4, R24, R24
+	FMOVQ 0(R24), F26
 	WORD $0x4e3ad58c // fadd v12.4s, v12.4s, v26.4s
-	FMOVQ 16(R20), F27
+	FMOVQ 16(R24), F27
 	WORD $0x4e3bd5ad // fadd v13.4s, v13.4s, v27.4s
 
 clip:
-	CBZ R19, set
+	CBZ R23, set
 	WORD $0x4ea0e814 // fcmlt v20.4s, v0.4s, #0.0
 	WORD $0x4e741c00 // bic v0.16b, v0.16b, v20.16b
 	WORD $0x4ea0e835 // fcmlt v21.4s, v1.4s, #0.0
@@ -8041,102 +8377,102 @@ clip:
 	WORD $0x4e6b1dad // bic v13.16b, v13.16b, v11.16b
 
 set:
-	FSTPQ (F0, F1), 0(R21)
-	ADD R22, R21, R21
-	FSTPQ (F4, F5), 0(R21)
-	ADD R22, R21, R21
-	FSTPQ (F8, F9), 0(R21)
-	ADD R22, R21, R21
-	FSTPQ (F12, F13), 0(R21)
+	FSTPQ (F0, F1), 0(R25)
+	ADD R4, R25, R25
+	FSTPQ (F4, F5), 0(R25)
+	ADD R4, R25, R25
+	FSTPQ (F8, F9), 0(R25)
+	ADD R4, R25, R25
+	FSTPQ (F12, F13), 0(R25)
 	RET
 
 some:
-	MOVD $memory-384(SP), R24
-	FSTPQ (F0, F1), 0(R24)
-	FSTPQ (F4, F5), 32(R24)
-	FSTPQ (F8, F9), 64(R24)
-	FSTPQ (F12, F13), 96(R24)
-	FMOVQ 0(R15), F14
-	FMOVQ 16(R15), F15
+	MOVD $memory-384(SP), R6
+	FSTPQ (F0, F1), 0(R6)
+	FSTPQ (F4, F5), 32(R6)
+	FSTPQ (F8, F9), 64(R6)
+	FSTPQ (F12, F13), 96(R6)
+	FMOVQ 0(R22), F14
+	FMOVQ 16(R22), F15
 	VADD V15.S4, V14.S4, V14.S4
 	WORD $0x6f00e41c // movi v28.2d, #0
 	WORD $0x4eb1b9dd // addv s29, v14.4s
 	VSUB V29.S4, V28.S4, V30.S4
-	FMOVS F30, R25
-	MOVD $4, R4
+	FMOVS F30, R19
+	MOVD $4, R20
 
 row:
-	MOVD R25, R5
-	MOVD R24, R6
-	MOVD R20, R12
-	MOVD R21, R13
+	MOVD R19, R1
+	MOVD R6, R2
+	MOVD R24, R3
+	MOVD R25, R7
 
 four:
-	SUBS $4, R5, R5
+	SUBS $4, R1, R1
 	BLT two
-	FMOVQ 0(R6), F31
-	CBZ R20, fourClip
-	FMOVQ 0(R12), F22
+	FMOVQ 0(R2), F31
+	CBZ R24, fourClip
+	FMOVQ 0(R3), F22
 	WORD $0x4e36d7ff // fadd v31.4s, v31.4s, v22.4s
 
 fourClip:
-	CBZ R19, fourSet
+	CBZ R23, fourSet
 	WORD $0x4ea0ebf7 // fcmlt v23.4s, v31.4s, #0.0
 	WORD $0x4e771fff // bic v31.16b, v31.16b, v23.16b
 
 fourSet:
-	FMOVQ F31, 0(R13)
-	ADD $16, R6, R6
-	ADD $16, R12, R12
-	ADD $16, R13, R13
+	FMOVQ F31, 0(R7)
+	ADD $16, R2, R2
+	ADD $16, R3, R3
+	ADD $16, R7, R7
 	B four
 
 two:
-	TBZ $1, R5, one
-	FMOVD 0(R6), F24
-	CBZ R20, twoClip
-	FMOVD 0(R12), F25
+	TBZ $1, R1, one
+	FMOVD 0(R2), F24
+	CBZ R24, twoClip
+	FMOVD 0(R3), F25
 	WORD $0x4e39d718 // fadd v24.4s, v24.4s, v25.4s
 
 twoClip:
-	CBZ R19, twoSet
+	CBZ R23, twoSet
 	WORD $0x4ea0eb10 // fcmlt v16.4s, v24.4s, #0.0
 	WORD $0x4e701f18 // bic v24.16b, v24.16b, v16.16b
 
 twoSet:
-	FMOVD F24, 0(R13)
-	ADD $8, R6, R6
-	ADD $8, R12, R12
-	ADD $8, R13, R13
+	FMOVD F24, 0(R7)
+	ADD $8, R2, R2
+	ADD $8, R3, R3
+	ADD $8, R7, R7
 
 one:
-	TBZ $0, R5, done
-	FMOVS 0(R6), F17
-	CBZ R20, oneClip
-	FMOVS 0(R12), F18
+	TBZ $0, R1, done
+	FMOVS 0(R2), F17
+	CBZ R24, oneClip
+	FMOVS 0(R3), F18
 	WORD $0x4e32d631 // fadd v17.4s, v17.4s, v18.4s
 
 oneClip:
-	CBZ R19, oneSet
+	CBZ R23, oneSet
 	WORD $0x4ea0ea33 // fcmlt v19.4s, v17.4s, #0.0
 	WORD $0x4e731e31 // bic v17.16b, v17.16b, v19.16b
 
 oneSet:
-	FMOVS F17, 0(R13)
-	ADD $4, R6, R6
-	ADD $4, R12, R12
-	ADD $4, R13, R13
+	FMOVS F17, 0(R7)
+	ADD $4, R2, R2
+	ADD $4, R3, R3
+	ADD $4, R7, R7
 
 done:
-	ADD $32, R24, R24
-	ADD R22, R20, R20
-	MOVD 96(R0), R1
-	CBNZ R1, more
-	MOVD $0, R20
+	ADD $32, R6, R6
+	ADD R4, R24, R24
+	MOVD 96(R0), R8
+	CBNZ R8, more
+	MOVD $0, R24
 
 more:
-	ADD R22, R21, R21
-	SUBS $1, R4, R4
+	ADD R4, R25, R25
+	SUBS $1, R20, R20
 	BNE row
 	RET
 
@@ -8178,32 +8514,40 @@ TEXT ·neonPairs5(SB), NOSPLIT, $384-8
 	VORR V1.B16, V1.B16, V17.B16
 	VORR V2.B16, V2.B16, V18.B16
 	VORR V3.B16, V3.B16, V19.B16
-	MOVD 64(R0), R7
-	MOVD $0, R8
-	MOVD $0, R9
+	MOVD 112(R0), R7
+	MOVD 120(R0), R8
+	MOVD 128(R0), R9
 	MOVD $0, R10
-	MOVD $0, R11
+	CBNZ R7, ahead
+	MOVD R0, R7
+
+ahead:
+	MOVD 64(R0), R11
 	MOVD $0, R12
+	MOVD $0, R13
+	MOVD $0, R14
+	MOVD $0, R15
+	MOVD $0, R19
 
 tap:
-	MOVD 0(R0), R13
-	MOVD 0(R2), R14
-	ADD R14, R13, R8
-	ADD R7, R8, R9
-	ADD R7, R9, R10
-	ADD R7, R10, R11
-	ADD R7, R11, R12
+	MOVD 0(R0), R20
+	MOVD 0(R2), R21
+	ADD R21, R20, R12
+	ADD R11, R12, R13
+	ADD R11, R13, R14
+	ADD R11, R14, R15
+	ADD R11, R15, R19
 	ADD $8, R2, R2
-	MOVD 56(R0), R15
-	SUBS $2, R15, R15
+	MOVD 56(R0), R22
+	SUBS $2, R22, R22
 	BLT rest
 
 loop:
-	FMOVQ.P 16(R8), F20
-	FMOVQ.P 16(R9), F21
-	FMOVQ.P 16(R10), F22
-	FMOVQ.P 16(R11), F23
-	FMOVQ.P 16(R12), F24
+	FMOVQ.P 16(R12), F20
+	FMOVQ.P 16(R13), F21
+	FMOVQ.P 16(R14), F22
+	FMOVQ.P 16(R15), F23
+	FMOVQ.P 16(R19), F24
 	WORD $0x3cc00039 // ldur q25, [x1, #0]
 	WORD $0x3cc1003a // ldur q26, [x1, #16]
 	WORD $0x4f941320 // fmla v0.4s, v25.4s, v20.s[0]
@@ -8255,19 +8599,23 @@ loop:
 	WORD $0x4fb81bf2 // fmla v18.4s, v31.4s, v24.s[3]
 	WORD $0x4fb81b33 // fmla v19.4s, v25.4s, v24.s[3]
 	ADD $128, R1, R1
-	SUBS $2, R15, R15
+	PRFM (R7), PLDL2KEEP
+	ADD R8, R7, R7
+	SUBS $1, R9, R9
+	CSEL GT, R8, R10, R8
+	SUBS $2, R22, R22
 	BGE loop
 
 rest:
-	ADDS $2, R15, R15
+	ADDS $2, R22, R22
 	BEQ next
 
 single:
-	FMOVD.P 8(R8), F26
-	FMOVD.P 8(R9), F27
-	FMOVD.P 8(R10), F28
-	FMOVD.P 8(R11), F29
-	FMOVD.P 8(R12), F30
+	FMOVD.P 8(R12), F26
+	FMOVD.P 8(R13), F27
+	FMOVD.P 8(R14), F28
+	FMOVD.P 8(R15), F29
+	FMOVD.P 8(R19), F30
 	WORD $0x3cc00034 // ldur q20, [x1, #0]
 	WORD $0x3cc10035 // ldur q21, [x1, #16]
 	WORD $0x4f9a1280 // fmla v0.4s, v20.4s, v26.s[0]
@@ -8294,7 +8642,7 @@ single:
 	WORD $0x4fbe12d2 // fmla v18.4s, v22.4s, v30.s[1]
 	WORD $0x4fbe12f3 // fmla v19.4s, v23.4s, v30.s[1]
 	ADD $64, R1, R1
-	SUBS $1, R15, R15
+	SUBS $1, R22, R22
 	BNE single
 
 next:
@@ -8310,41 +8658,41 @@ next:
 	WORD $0x4e2fd5ad // fadd v13.4s, v13.4s, v15.4s
 	WORD $0x4e32d610 // fadd v16.4s, v16.4s, v18.4s
 	WORD $0x4e33d631 // fadd v17.4s, v17.4s, v19.4s
-	MOVD 32(R0), R19
-	MOVD 104(R0), R20
-	MOVD 96(R0), R21
-	MOVD 16(R0), R22
-	MOVD 80(R0), R23
-	MOVWU 28(R19), R24
-	CBZ R24, some
-	CBZ R21, clip
-	FMOVQ 0(R21), F24
+	MOVD 32(R0), R23
+	MOVD 104(R0), R24
+	MOVD 96(R0), R25
+	MOVD 16(R0), R4
+	MOVD 80(R0), R5
+	MOVWU 28(R23), R6
+	CBZ R6, some
+	CBZ R25, clip
+	FMOVQ 0(R25), F24
 	WORD $0x4e38d400 // fadd v0.4s, v0.4s, v24.4s
-	FMOVQ 16(R21), F31
+	FMOVQ 16(R25), F31
 	WORD $0x4e3fd421 // fadd v1.4s, v1.4s, v31.4s
-	ADD R23, R21, R21
-	FMOVQ 0(R21), F25
+	ADD R5, R25, R25
+	FMOVQ 0(R25), F25
 	WORD $0x4e39d484 // fadd v4.4s, v4.4s, v25.4s
-	FMOVQ 16(R21), F20
+	FMOVQ 16(R25), F20
 	WORD $0x4e34d4a5 // fadd v5.4s, v5.4s, v20.4s
-	ADD R23, R21, R21
-	FMOVQ 0(R21), F21
+	ADD R5, R25, R25
+	FMOVQ 0(R25), F21
 	WORD $0x4e35d508 // fadd v8.4s, v8.4s, v21.4s
-	FMOVQ 16(R21), F2
+	FMOVQ 16(R25), F2
 	WORD $0x4e22d529 // fadd v9.4s, v9.4s, v2.4s
-	ADD R23, R21, R21
-	FMOVQ 0(R21), F3
+	ADD R5, R25, R25
+	FMOVQ 0(R25), F3
 	WORD $0x4e23d58c // fadd v12.4s, v12.4s, v3.4s
-	FMOVQ 16(R21), F6
+	FMOVQ 16(R25), F6
 	WORD $0x4e26d5ad // fadd v13.4s, v13.4s, v6.4s
-	ADD R23, R21, R21
-	FMOVQ 0(R21), F7
+	ADD R5, R25, R25
+	FMOVQ 0(R25), F7
 	WORD $0x4e27d610 // fadd v16.4s, v16.4s, v7.4s
-	FMOVQ 16(R21), F10
+	FMOVQ 16(R25), F10
 	WORD $0x4e2ad631 // fadd v17.4s, v17.4s, v10.4s
 
 clip:
-	CBZ R20, set
+	CBZ R24, set
 	WORD $0x4ea0e80b // fcmlt v11.4s, v0.4s, #0.0
 	WORD $0x4e6b1c00 // bic v0.16b, v0.16b, v11.16b
 	WORD $0x4ea0e82e // fcmlt v14.4s, v1.4s, #0.0
@@ -8367,105 +8715,105 @@ clip:
 	WORD $0x4e7e1e31 // bic v17.16b, v17.16b, v30.16b
 
 set:
-	FSTPQ (F0, F1), 0(R22)
-	ADD R23, R22, R22
-	FSTPQ (F4, F5), 0(R22)
-	ADD R23, R22, R22
-	FSTPQ (F8, F9), 0(R22)
-	ADD R23, R22, R22
-	FSTPQ (F12, F13), 0(R22)
-	ADD R23, R22, R22
-	FSTPQ (F16, F17), 0(R22)
+	FSTPQ (F0, F1), 0(R4)
+	ADD R5, R4, R4
+	FSTPQ (F4, F5), 0(R4)
+	ADD R5, R4, R4
+	FSTPQ (F8, F9), 0(R4)
+	ADD R5, R4, R4
+	FSTPQ (F12, F13), 0(R4)
+	ADD R5, R4, R4
+	FSTPQ (F16, F17), 0(R4)
 	RET
 
 some:
-	MOVD $memory-384(SP), R25
-	FSTPQ (F0, F1), 0(R25)
-	FSTPQ (F4, F5), 32(R25)
-	FSTPQ (F8, F9), 64(R25)
-	FSTPQ (F12, F13), 96(R25)
-	FSTPQ (F16, F17), 128(R25)
-	FMOVQ 0(R19), F22
-	FMOVQ 16(R19), F23
+	MOVD $memory-384(SP), R20
+	FSTPQ (F0, F1), 0(R20)
+	FSTPQ (F4, F5), 32(R20)
+	FSTPQ (F8, F9), 64(R20)
+	FSTPQ (F12, F13), 96(R20)
+	FSTPQ (F16, F17), 128(R20)
+	FMOVQ 0(R23), F22
+	FMOVQ 16(R23), F23
 	VADD V23.S4, V22.S4, V22.S4
 	WORD $0x6f00e418 // movi v24.2d, #0
 	WORD $0x4eb1badf // addv s31, v22.4s
 	VSUB V31.S4, V24.S4, V25.S4
-	FMOVS F25, R4
-	MOVD $5, R5
+	FMOVS F25, R21
+	MOVD $5, R1
 
 row:
-	MOVD R4, R6
-	MOVD R25, R13
-	MOVD R21, R14
-	MOVD R22, R1
+	MOVD R21, R2
+	MOVD R20, R3
+	MOVD R25, R7
+	MOVD R4, R8
 
 four:
-	SUBS $4, R6, R6
+	SUBS $4, R2, R2
 	BLT two
-	FMOVQ 0(R13), F20
-	CBZ R21, fourClip
-	FMOVQ 0(R14), F21
+	FMOVQ 0(R3), F20
+	CBZ R25, fourClip
+	FMOVQ 0(R7), F21
 	WORD $0x4e35d694 // fadd v20.4s, v20.4s, v21.4s
 
 fourClip:
-	CBZ R20, fourSet
+	CBZ R24, fourSet
 	WORD $0x4ea0ea82 // fcmlt v2.4s, v20.4s, #0.0
 	WORD $0x4e621e94 // bic v20.16b, v20.16b, v2.16b
 
 fourSet:
-	FMOVQ F20, 0(R1)
-	ADD $16, R13, R13
-	ADD $16, R14, R14
-	ADD $16, R1, R1
+	FMOVQ F20, 0(R8)
+	ADD $16, R3, R3
+	ADD $16, R7, R7
+	ADD $16, R8, R8
 	B four
 
 two:
-	TBZ $1, R6, one
-	FMOVD 0(R13), F3
-	CBZ R21, twoClip
-	FMOVD 0(R14), F6
+	TBZ $1, R2, one
+	FMOVD 0(R3), F3
+	CBZ R25, twoClip
+	FMOVD 0(R7), F6
 	WORD $0x4e26d463 // fadd v3.4s, v3.4s, v6.4s
 
 twoClip:
-	CBZ R20, twoSet
+	CBZ R24, twoSet
 	WORD $0x4ea0e867 // fcmlt v7.4s, v3.4s, #0.0
 	WORD $0x4e671c63 // bic v3.16b, v3.16b, v7.16b
 
 twoSet:
-	FMOVD F3, 0(R1)
-	ADD $8, R13, R13
-	ADD $8, R14, R14
-	ADD $8, R1, R1
+	FMOVD F3, 0(R8)
+	ADD $8, R3, R3
+	ADD $8, R7, R7
+	ADD $8, R8, R8
 
 one:
-	TBZ $0, R6, done
-	FMOVS 0(R13), F10
-	CBZ R21, oneClip
-	FMOVS 0(R14), F11
+	TBZ $0, R2, done
+	FMOVS 0(R3), F10
+	CBZ R25, oneClip
+	FMOVS 0(R7), F11
 	WORD $0x4e2bd54a // fadd v10.4s, v10.4s, v11.4s
 
 oneClip:
-	CBZ R20, oneSet
+	CBZ R24, oneSet
 	WORD $0x4ea0e94e // fcmlt v14.4s, v10.4s, #0.0
 	WORD $0x4e6e1d4a // bic v10.16b, v10.16b, v14.16b
 
 oneSet:
-	FMOVS F10, 0(R1)
-	ADD $4, R13, R13
-	ADD $4, R14, R14
-	ADD $4, R1, R1
+	FMOVS F10, 0(R8)
+	ADD $4, R3, R3
+	ADD $4, R7, R7
+	ADD $4, R8, R8
 
 done:
-	ADD $32, R25, R25
-	ADD R23, R21, R21
-	MOVD 96(R0), R2
-	CBNZ R2, more
-	MOVD $0, R21
+	ADD $32, R20, R20
+	ADD R5, R25, R25
+	MOVD 96(R0), R9
+	CBNZ R9, more
+	MOVD $0, R25
 
 more:
-	ADD R23, R22, R22
-	SUBS $1, R5, R5
+	ADD R5, R4, R4
+	SUBS $1, R1, R1
 	BNE row
 	RET
 
@@ -8513,35 +8861,43 @@ TEXT ·neonPairs6(SB), NOSPLIT, $384-8
 	VORR V1.B16, V1.B16, V21.B16
 	VORR V2.B16, V2.B16, V22.B16
 	VORR V3.B16, V3.B16, V23.B16
-	MOVD 64(R0), R7
-	MOVD $0, R8
-	MOVD $0, R9
+	MOVD 112(R0), R7
+	MOVD 120(R0), R8
+	MOVD 128(R0), R9
 	MOVD $0, R10
-	MOVD $0, R11
+	CBNZ R7, ahead
+	MOVD R0, R7
+
+ahead:
+	MOVD 64(R0), R11
 	MOVD $0, R12
 	MOVD $0, R13
+	MOVD $0, R14
+	MOVD $0, R15
+	MOVD $0, R19
+	MOVD $0, R20
 
 tap:
-	MOVD 0(R0), R14
-	MOVD 0(R2), R15
-	ADD R15, R14, R8
-	ADD R7, R8, R9
-	ADD R7, R9, R10
-	ADD R7, R10, R11
-	ADD R7, R11, R12
-	ADD R7, R12, R13
+	MOVD 0(R0), R21
+	MOVD 0(R2), R22
+	ADD R22, R21, R12
+	ADD R11, R12, R13
+	ADD R11, R13, R14
+	ADD R11, R14, R15
+	ADD R11, R15, R19
+	ADD R11, R19, R20
 	ADD $8, R2, R2
-	MOVD 56(R0), R19
-	SUBS $2, R19, R19
+	MOVD 56(R0), R23
+	SUBS $2, R23, R23
 	BLT rest
 
 loop:
-	FMOVQ.P 16(R8), F24
-	FMOVQ.P 16(R9), F25
-	FMOVQ.P 16(R10), F26
-	FMOVQ.P 16(R11), F27
-	FMOVQ.P 16(R12), F28
-	FMOVQ.P 16(R13), F29
+	FMOVQ.P 16(R12), F24
+	FMOVQ.P 16(R13), F25
+	FMOVQ.P 16(R14), F26
+	FMOVQ.P 16(R15), F27
+	FMOVQ.P 16(R19), F28
+	FMOVQ.P 16(R20), F29
 	WORD $0x3cc0003e // ldur q30, [x1, #0]
 	WORD $0x3cc1003f // ldur q31, [x1, #16]
 	WORD $0x4f9813c0 // fmla v0.4s, v30.4s, v24.s[0]
@@ -8601,20 +8957,24 @@ loop:
 	WORD $0x4fbd1bd6 // fmla v22.4s, v30.4s, v29.s[3]
 	WORD $0x4fbd1bf7 // fmla v23.4s, v31.4s, v29.s[3]
 	ADD $128, R1, R1
-	SUBS $2, R19, R19
+	PRFM (R7), PLDL2KEEP
+	ADD R8, R7, R7
+	SUBS $1, R9, R9
+	CSEL GT, R8, R10, R8
+	SUBS $2, R23, R23
 	BGE loop
 
 rest:
-	ADDS $2, R19, R19
+	ADDS $2, R23, R23
 	BEQ next
 
 single:
-	FMOVD.P 8(R8), F24
-	FMOVD.P 8(R9), F25
-	FMOVD.P 8(R10), F26
-	FMOVD.P 8(R11), F27
-	FMOVD.P 8(R12), F28
-	FMOVD.P 8(R13), F29
+	FMOVD.P 8(R12), F24
+	FMOVD.P 8(R13), F25
+	FMOVD.P 8(R14), F26
+	FMOVD.P 8(R15), F27
+	FMOVD.P 8(R19), F28
+	FMOVD.P 8(R20), F29
 	WORD $0x3cc0003e // ldur q30, [x1, #0]
 	WORD $0x3cc1003f // ldur q31, [x1, #16]
 	WORD $0x4f9813c0 // fmla v0.4s, v30.4s, v24.s[0]
@@ -8645,7 +9005,7 @@ single:
 	WORD $0x4fbd13d6 // fmla v22.4s, v30.4s, v29.s[1]
 	WORD $0x4fbd13f7 // fmla v23.4s, v31.4s, v29.s[1]
 	ADD $64, R1, R1
-	SUBS $1, R19, R19
+	SUBS $1, R23, R23
 	BNE single
 
 next:
@@ -8663,46 +9023,46 @@ next:
 	WORD $0x4e33d631 // fadd v17.4s, v17.4s, v19.4s
 	WORD $0x4e36d694 // fadd v20.4s, v20.4s, v22.4s
 	WORD $0x4e37d6b5 // fadd v21.4s, v21.4s, v23.4s
-	MOVD 32(R0), R20
-	MOVD 104(R0), R21
-	MOVD 96(R0), R22
-	MOVD 16(R0), R23
-	MOVD 80(R0), R24
-	MOVWU 28(R20), R25
-	CBZ R25, some
-	CBZ R22, clip
-	FMOVQ 0(R22), F2
+	MOVD 32(R0), R24
+	MOVD 104(R0), R25
+	MOVD 96(R0), R4
+	MOVD 16(R0), R5
+	MOVD 80(R0), R6
+	MOVWU 28(R24), R21
+	CBZ R21, some
+	CBZ R4, clip
+	FMOVQ 0(R4), F2
 	WORD $0x4e22d400 // fadd v0.4s, v0.4s, v2.4s
-	FMOVQ 16(R22), F3
+	FMOVQ 16(R4), F3
 	WORD $0x4e23d421 // fadd v1.4s, v1.4s, v3.4s
-	ADD R24, R22, R22
-	FMOVQ 0(R22), F6
+	ADD R6, R4, R4
+	FMOVQ 0(R4), F6
 	WORD $0x4e26d484 // fadd v4.4s, v4.4s, v6.4s
-	FMOVQ 16(R22), F7
+	FMOVQ 16(R4), F7
 	WORD $0x4e27d4a5 // fadd v5.4s, v5.4s, v7.4s
-	ADD R24, R22, R22
-	FMOVQ 0(R22), F10
+	ADD R6, R4, R4
+	FMOVQ 0(R4), F10
 	WORD $0x4e2ad508 // fadd v8.4s, v8.4s, v10.4s
-	FMOVQ 16(R22), F11
+	FMOVQ 16(R4), F11
 	WORD $0x4e2bd529 // fadd v9.4s, v9.4s, v11.4s
-	ADD R24, R22, R22
-	FMOVQ 0(R22), F14
+	ADD R6, R4, R4
+	FMOVQ 0(R4), F14
 	WORD $0x4e2ed58c // fadd v12.4s, v12.4s, v14.4s
-	FMOVQ 16(R22), F15
+	FMOVQ 16(R4), F15
 	WORD $0x4e2fd5ad // fadd v13.4s, v13.4s, v15.4s
-	ADD R24, R22, R22
-	FMOVQ 0(R22), F18
+	ADD R6, R4, R4
+	FMOVQ 0(R4), F18
 	WORD $0x4e32d610 // fadd v16.4s, v16.4s, v18.4s
-	FMOVQ 16(R22), F19
+	FMOVQ 16(R4), F19
 	WORD $0x4e33d631 // fadd v17.4s, v17.4s, v19.4s
-	ADD R24, R22, R22
-	FMOVQ 0(R22), F22
+	ADD R6, R4, R4
+	FMOVQ 0(R4), F22
 	WORD $0x4e36d694 // fadd v20.4s, v20.4s, v22.4s
-	FMOVQ 16(R22), F23
+	FMOVQ 16(R4), F23
 	WORD $0x4e37d6b5 // fadd v21.4s, v21.4s, v23.4s
 
 clip:
-	CBZ R21, set
+	CBZ R25, set
 	WORD $0x4ea0e818 // fcmlt v24.4s, v0.4s, #0.0
 	WORD $0x4e781c00 // bic v0.16b, v0.16b, v24.16b
 	WORD $0x4ea0e839 // fcmlt v25.4s, v1.4s, #0.0
@@ -8729,108 +9089,108 @@ clip:
 	WORD $0x4e671eb5 // bic v21.16b, v21.16b, v7.16b
 
 set:
-	FSTPQ (F0, F1), 0(R23)
-	ADD R24, R23, R23
-	FSTPQ (F4, F5), 0(R23)
-	ADD R24, R23, R23
-	FSTPQ (F8, F9), 0(R23)
-	ADD R24, R23, R23
-	FSTPQ (F12, F13), 0(R23)
-	ADD R24, R23, R23
-	FSTPQ (F16, F17), 0(R23)
-	ADD R24, R23, R23
-	FSTPQ (F20, F21), 0(R23)
+	FSTPQ (F0, F1), 0(R5)
+	ADD R6, R5, R5
+	FSTPQ (F4, F5), 0(R5)
+	ADD R6, R5, R5
+	FSTPQ (F8, F9), 0(R5)
+	ADD R6, R5, R5
+	FSTPQ (F12, F13), 0(R5)
+	ADD R6, R5, R5
+	FSTPQ (F16, F17), 0(R5)
+	ADD R6, R5, R5
+	FSTPQ (F20, F21), 0(R5)
 	RET
 
 some:
-	MOVD $memory-384(SP), R4
-	FSTPQ (F0, F1), 0(R4)
-	FSTPQ (F4, F5), 32(R4)
-	FSTPQ (F8, F9), 64(R4)
-	FSTPQ (F12, F13), 96(R4)
-	FSTPQ (F16, F17), 128(R4)
-	FSTPQ (F20, F21), 160(R4)
-	FMOVQ 0(R20), F10
-	FMOVQ 16(R20), F11
+	MOVD $memory-384(SP), R22
+	FSTPQ (F0, F1), 0(R22)
+	FSTPQ (F4, F5), 32(R22)
+	FSTPQ (F8, F9), 64(R22)
+	FSTPQ (F12, F13), 96(R22)
+	FSTPQ (F16, F17), 128(R22)
+	FSTPQ (F20, F21), 160(R22)
+	FMOVQ 0(R24), F10
+	FMOVQ 16(R24), F11
 	VADD V11.S4, V10.S4, V10.S4
 	WORD $0x6f00e40e // movi v14.2d, #0
 	WORD $0x4eb1b94f // addv s15, v10.4s
 	VSUB V15.S4, V14.S4, V18.S4
-	FMOVS F18, R5
-	MOVD $6, R6
+	FMOVS F18, R1
+	MOVD $6, R2
 
 row:
-	MOVD R5, R14
-	MOVD R4, R15
-	MOVD R22, R1
-	MOVD R23, R2
+	MOVD R1, R3
+	MOVD R22, R7
+	MOVD R4, R8
+	MOVD R5, R9
 
 four:
-	SUBS $4, R14, R14
+	SUBS $4, R3, R3
 	BLT two
-	FMOVQ 0(R15), F19
-	CBZ R22, fourClip
-	FMOVQ 0(R1), F22
+	FMOVQ 0(R7), F19
+	CBZ R4, fourClip
+	FMOVQ 0(R8), F22
 	WORD $0x4e36d673 // fadd v19.4s, v19.4s, v22.4s
 
 fourClip:
-	CBZ R21, fourSet
+	CBZ R25, fourSet
 	WORD $0x4ea0ea77 // fcmlt v23.4s, v19.4s, #0.0
 	WORD $0x4e771e73 // bic v19.16b, v19.16b, v23.16b
 
 fourSet:
-	FMOVQ F19, 0(R2)
-	ADD $16, R15, R15
-	ADD $16, R1, R1
-	ADD $16, R2, R2
+	FMOVQ F19, 0(R9)
+	ADD $16, R7, R7
+	ADD $16, R8, R8
+	ADD $16, R9, R9
 	B four
 
 two:
-	TBZ $1, R14, one
-	FMOVD 0(R15), F24
-	CBZ R22, twoClip
-	FMOVD 0(R1), F25
+	TBZ $1, R3, one
+	FMOVD 0(R7), F24
+	CBZ R4, twoClip
+	FMOVD 0(R8), F25
 	WORD $0x4e39d718 // fadd v24.4s, v24.4s, v25.4s
 
 twoClip:
-	CBZ R21, twoSet
+	CBZ R25, twoSet
 	WORD $0x4ea0eb1a // fcmlt v26.4s, v24.4s, #0.0
 	WORD $0x4e7a1f18 // bic v24.16b, v24.16b, v26.16b
 
 twoSet:
-	FMOVD F24, 0(R2)
-	ADD $8, R15, R15
-	ADD $8, R1, R1
-	ADD $8, R2, R2
+	FMOVD F24, 0(R9)
+	ADD $8, R7, R7
+	ADD $8, R8, R8
+	ADD $8, R9, R9
 
 one:
-	TBZ $0, R14, done
-	FMOVS 0(R15), F27
-	CBZ R22, oneClip
-	FMOVS 0(R1), F28
+	TBZ $0, R3, done
+	FMOVS 0(R7), F27
+	CBZ R4, oneClip
+	FMOVS 0(R8), F28
 	WORD $0x4e3cd77b // fadd v27.4s, v27.4s, v28.4s
 
 oneClip:
-	CBZ R21, oneSet
+	CBZ R25, oneSet
 	WORD $0x4ea0eb7d // fcmlt v29.4s, v27.4s, #0.0
 	WORD $0x4e7d1f7b // bic v27.16b, v27.16b, v29.16b
 
 oneSet:
-	FMOVS F27, 0(R2)
-	ADD $4, R15, R15
-	ADD $4, R1, R1
-	ADD $4, R2, R2
+	FMOVS F27, 0(R9)
+	ADD $4, R7, R7
+	ADD $4, R8, R8
+	ADD $4, R9, R9
 
 done:
-	ADD $32, R4, R4
-	ADD R24, R22, R22
-	MOVD 96(R0), R3
-	CBNZ R3, more
-	MOVD $0, R22
+	ADD $32, R22, R22
+	ADD R6, R4, R4
+	MOVD 96(R0), R10
+	CBNZ R10, more
+	MOVD $0, R4
 
 more:
-	ADD R24, R23, R23
-	SUBS $1, R6, R6
+	ADD R6, R5, R5
+	SUBS $1, R2, R2
 	BNE row
 	RET
 

@@ -7,15 +7,19 @@ import (
 	"onlinerna/nn/device/cpu/internal/work"
 )
 
-// ahead prefetches the operands of the next block into the second level cache while tiles of this block are computed: a
-// few cache lines after each tile.
+// ahead prefetches memory into the second level cache while tiles of a block are computed: what the block ends with,
+// then the operands of the next block. Kernels of products fetch cache lines while they multiply; between calls of
+// others, a few lines are fetched after each tile.
 type ahead struct {
 	set     *kern.Set
-	parts   [2]rowsAhead
+	parts   [mostAhead]rowsAhead
 	part    int // that is being fetched
 	lines   int // for a tile
 	pending int // lines that earlier tiles left to the next one
 }
+
+// mostAhead is the largest number of arrays: the result, an addend, three operands of the epilogue, the next source.
+const mostAhead = 6
 
 // rowsAhead are rows of an array that wait to be prefetched. Distances are in bytes.
 type rowsAhead struct {
@@ -70,6 +74,32 @@ func (f *ahead) addSource(h *halo, src *work.Pieces, e extent, first, n int) {
 	}
 	pixels := ((e.images-1)*h.srcH + min(e.lines, h.srcH-e.line)) * h.srcW
 	f.addPieces(src, (e.image*h.srcH+e.line)*h.srcW*h.srcC+first, pixels, n, h.srcC)
+}
+
+// next makes the kernel call with a fetch lines. Rows are fetched line by line down all rows, if there are several.
+func (f *ahead) next(a *kern.Args) {
+	for f.part < len(f.parts) && f.parts[f.part].rows == 0 {
+		f.part++
+	}
+	if f.part == len(f.parts) {
+		a.Ahead, a.AheadStep = nil, 0
+		return
+	}
+	x, n := &f.parts[f.part], f.set.Fetched(a)
+	a.Ahead = unsafe.Add(x.first, x.row+x.column*lineBytes)
+	if x.rows == 1 {
+		a.AheadStep, a.AheadLines = lineBytes, x.lines-x.column
+		x.column += n
+	} else {
+		a.AheadStep, a.AheadLines = x.stride, x.rows-x.row/x.stride
+		if x.row += x.stride * n; x.row >= x.stride*x.rows {
+			x.row = 0
+			x.column++
+		}
+	}
+	if x.column >= x.lines {
+		f.part++
+	}
 }
 
 // over spreads the lines over a number of tiles.

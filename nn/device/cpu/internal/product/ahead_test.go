@@ -53,6 +53,9 @@ func TestAhead(t *testing.T) {
 		if missing >= leastLines || len(fetched) > 0 {
 			t.Errorf("%+v: %d lines are missing, others are fetched: %v", c, missing, fetched)
 		}
+		for _, steps := range []int{1, 5, 64} {
+			inKernels(t, c.rows, c.width, c.stride, steps, x)
+		}
 	}
 
 	// Elements of two bytes have half the lines, and a source that ends above the block's lines has none.
@@ -67,5 +70,49 @@ func TestAhead(t *testing.T) {
 	f.tile()
 	if want := 4 * 2 * 128 / lineBytes; lines != want {
 		t.Errorf("%d lines of bfloat16, want %d", lines, want)
+	}
+}
+
+// inKernels checks that kernels of some steps along the depth fetch the lines of two arrays of all rows, and no others.
+func inKernels(t *testing.T, rows, width, stride, steps int, x []float32) {
+	f := new(ahead)
+	set := &kern.Set{Fetches: 1}
+	f.start(set)
+	addRows(f, x, 0, rows, width, stride)
+	addRows(f, x, len(x)/2, rows, width, stride)
+	start := uintptr(unsafe.Pointer(&x[0]))
+	fetched := map[int]int{}
+	for range 10_000 {
+		a := kern.Args{Taps: 2, Depth: 4 * steps}
+		if f.next(&a); a.Ahead == nil {
+			break
+		}
+		for i := range min(2*steps, a.AheadLines) {
+			fetched[int(uintptr(a.Ahead)-start)+i*a.AheadStep]++
+		}
+	}
+	missing := 0
+	take := func(at int) {
+		if fetched[at] == 0 {
+			missing++
+		}
+		delete(fetched, at)
+	}
+	for _, at := range []int{0, 4 * len(x) / 2} {
+		if dense := 4*stride <= denseBytes || width == stride; dense && rows > 0 {
+			for b := 0; b < 4*((rows-1)*stride+width); b += lineBytes {
+				take(at + b)
+			}
+			continue
+		}
+		for row := range rows {
+			for b := 0; b < 4*width; b += lineBytes {
+				take(at + 4*row*stride + b)
+			}
+		}
+	}
+	if missing > 0 || len(fetched) > 0 {
+		t.Errorf("%d rows of %d, stride %d, kernels of %d steps: %d lines are missing, others are fetched: %v", rows, width,
+			stride, steps, missing, fetched)
 	}
 }

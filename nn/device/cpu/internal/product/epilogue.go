@@ -41,6 +41,7 @@ type blockSums struct {
 	bind func(s *work.Storage, rooms [][][]float32) (prepare func(row []float32, r nhwc.Rows), add addSums,
 		finish func(channel int, first, second float64))
 	others int
+	reads  []int // those operands: values of the result's shape, -1 for none
 	// store returns an add that also stores the result as bfloat16, or nil.
 	store func(s *work.Storage) addSums
 
@@ -96,9 +97,10 @@ type boundEpilogue struct {
 	rounding *kern.BFloat16 // rounds before then, in halves; nil for no rounding
 	halves   [][]float32    // by worker, for numbers of two bytes
 
-	add        addSums // nil for none
-	stores     bool    // add stores the result
-	waits      bool    // the result waits to be stored as bfloat16
+	add        addSums        // nil for none
+	reads      []*work.Pieces // its operands
+	stores     bool           // add stores the result
+	waits      bool           // the result waits to be stored as bfloat16
 	partial    []float64
 	stride     int // of partial, from a block to the next
 	parameters []float32
@@ -150,6 +152,11 @@ func (e *epilogue) bind(s *work.Storage, keep bool, k *boundEpilogue, p *product
 		}
 		prepare, add, finish := b.bind(s, rooms)
 		k.add, k.partial, k.stride, k.parameters = add, s.Scratch64(b.partial), b.stride(), s.Scratch(b.parameters)
+		for _, v := range b.reads {
+			if v >= 0 {
+				k.reads = append(k.reads, s.Pieces(v))
+			}
+		}
 		if store := b.store(s); k.waits && store != nil {
 			k.add, k.stores = store, true
 		}

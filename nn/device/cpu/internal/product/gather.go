@@ -18,6 +18,7 @@ type grid struct {
 	taps                  []tap
 	srcH, srcW, srcC      int // the source, NHWC
 	channels              int // the channels that are read: those of one group
+	most                  int // pixels of a block, or 0 for blockPixels
 }
 
 func (g *grid) pixels() int { return g.images * g.height * g.width }

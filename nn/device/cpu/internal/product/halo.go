@@ -1,6 +1,8 @@
 package product
 
 import (
+	"slices"
+
 	"onlinerna/nn/device/cpu/internal/kern"
 	"onlinerna/nn/device/cpu/internal/work"
 )
@@ -16,18 +18,39 @@ const (
 	wideVector     = 288
 )
 
+// besideCache is the size in bytes of the result of a block and of the other operands of its epilogue, which have to stay
+// in the second level cache. Blocks have leastPixels at least.
+const (
+	besideCache = 1 << 20
+	leastPixels = 56
+)
+
+// besides returns p with blocks whose epilogue reads n operands beside the result.
+func (p *product) besides(n int) *product {
+	q := *p
+	q.grids = slices.Clone(p.grids)
+	for i := range q.grids {
+		q.grids[i].most = max(leastPixels, besideCache/(4*(1+n)*p.dstC))
+	}
+	return &q
+}
+
 // cut is the size of a block of a grid: whole images, or lines of one image.
 type cut struct{ images, lines int }
 
 func (g *grid) cut() cut {
-	lines := max(1, blockPixels/g.width)
+	pixels := blockPixels
+	if g.most > 0 {
+		pixels = min(pixels, g.most)
+	}
+	lines := max(1, pixels/g.width)
 	if lines < g.height {
 		return cut{1, work.Ceil(g.height, work.Ceil(g.height, lines))}
 	}
 	if g.height*g.width == 1 { // whole tiles of 14 or 16 rows
 		return cut{min(g.images, vectorsOfBlock), 1}
 	}
-	images := min(g.images, max(1, blockPixels/(g.height*g.width)))
+	images := min(g.images, max(1, pixels/(g.height*g.width)))
 	return cut{work.Ceil(g.images, work.Ceil(g.images, images)), g.height}
 }
 

@@ -146,7 +146,6 @@ func (k *matrixOuterKernel) run(worker, task int) {
 			pixels := min(k.depth, t.to-q)
 			addRows(next, k.b, q*k.columns+t.group*k.rows+t.column, pixels, t.columns, k.columns)
 			addRows(next, k.a, q*k.srcC+t.group*k.channels+t.channel, pixels, t.channels, k.srcC)
-			next.over(work.Ceil(t.columns, k.set.Columns()) * work.Ceil(t.channels, k.set.Rows))
 		}
 		packPanels(k.set, right, k.b[p*k.columns+t.group*k.rows+t.column:], pixels, t.columns, k.columns)
 		for c := t.channel; c < t.channel+t.channels; c += k.chunk {
@@ -196,8 +195,8 @@ func (k *matrixOuterKernel) multiply(a *workerArgs, left, right, dst []float32, 
 			if add {
 				a.From = a.C
 			}
+			a.ahead.next(&a.Args)
 			sums[min(k.set.Rows, channels-c)](&a.Args)
-			a.ahead.tile()
 		}
 	}
 }

@@ -319,9 +319,11 @@ func (k *tiledKernel) run(worker, block int) {
 		n := min(g.chunk, g.channels-c)
 		first := b.group*g.channels + c
 		a.ahead.start(k.set)
+		if c+n == g.channels {
+			k.fetchResults(&a.ahead, b)
+		}
 		if g.far() {
 			k.fetchAfter(&a.ahead, block, c+n)
-			a.ahead.over(b.panels * len(b.spans))
 		}
 		a.ReLU = 0
 		if k.relu && c+n == g.channels {
@@ -374,8 +376,8 @@ func (k *tiledKernel) run(worker, block int) {
 				if add != nil {
 					a.From = &add[s.c]
 				}
+				a.ahead.next(&a.Args)
 				kernels[s.rows](&a.Args)
-				a.ahead.tile()
 			}
 			if k.made != nil && c+n == g.channels && k.made.last(b, j) {
 				k.store(worker, g, b, j)
@@ -384,6 +386,24 @@ func (k *tiledKernel) run(worker, block int) {
 	}
 	if k.made == nil && (k.then != nil || k.add != nil) {
 		k.end(worker, b)
+	}
+}
+
+// fetchResults adds to next the results of a block and the other operands of its epilogue.
+func (k *tiledKernel) fetchResults(next *ahead, b *tiledBlock) {
+	g := &k.targets[b.target]
+	if !g.to.whole(k.product) {
+		return
+	}
+	columns := min(b.panels*k.set.Columns(), k.rows-b.panel*k.set.Columns())
+	at := k.place(g, b, 0, 0) + b.panel*k.set.Columns()
+	fetch := func(x *work.Pieces) { next.addPieces(x, at, b.images*b.lines*g.width, columns, k.dstC) }
+	fetch(k.dst)
+	if k.added != nil {
+		fetch(k.added)
+	}
+	for _, x := range k.reads {
+		fetch(x)
 	}
 }
 

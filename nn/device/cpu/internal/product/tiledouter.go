@@ -264,11 +264,6 @@ func (k *tiledOuterKernel) fetchNext(next *ahead, t *outerTask, x extent) {
 	next.addPieces(k.b, (x.image*k.height+x.line)*k.width*k.columns+t.group*k.rows+t.column,
 		x.images*x.lines*k.width, t.columns, k.columns)
 	next.addSource(&k.halo, k.a, x, t.group*k.channels+t.channel, t.channels)
-	tiles := 0
-	for i := range k.runs {
-		tiles += work.Ceil(k.runs[i].count*t.channels, k.set.Rows)
-	}
-	next.over(tiles * work.Ceil(t.columns, k.set.Columns()))
 }
 
 // multiply sets dst to rows of a × columns of b over some pixels, or adds that product to it. A panel of b stays in the
@@ -287,8 +282,8 @@ func (k *tiledOuterKernel) multiply(a *workerArgs, source, panels, dst []float32
 			if add {
 				a.From = a.C
 			}
+			a.ahead.next(&a.Args)
 			sums[end-m](&a.Args)
-			a.ahead.tile()
 		}
 	}
 }
