@@ -25,7 +25,7 @@ var (
 )
 
 // slowBFloat16 reports whether a processor with AVX512_BF16 multiplies float32 faster: Intel's from Sapphire Rapids on
-// run VDPBF16PS at 0.57 of the rate of AVX-512's multiply-adds. Hypervisors may hide their AMX.
+// make 0.57 times as many multiply-adds a second by VDPBF16PS as in float32. Hypervisors may hide their AMX.
 func slowBFloat16(intel, amx, avxVNNI bool) bool { return intel && (amx || avxVNNI) }
 
 // intel reports whether the processor is Intel's.

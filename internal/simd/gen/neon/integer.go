@@ -89,6 +89,12 @@ func (k *Func) op(name string, g, a GP) {
 func (k *Func) Load(base GP, offset int) GP     { return k.load("MOVD", base, offset) }
 func (k *Func) LoadWord(base GP, offset int) GP { return k.load("MOVWU", base, offset) }
 func (k *Func) LoadHalf(base GP, offset int) GP { return k.load("MOVHU", base, offset) }
+
+// Store writes g.
+func (k *Func) Store(g, base GP, offset int) {
+	k.put(nil, regs(g, base), func() string { return fmt.Sprintf("MOVD %v, %d(%v)", g, offset, base) })
+}
+
 func (k *Func) load(op string, base GP, offset int) GP {
 	g := k.gp()
 	k.put(regs(g), regs(base), func() string { return fmt.Sprintf("%s %d(%v), %v", op, offset, base, g) })

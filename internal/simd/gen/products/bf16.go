@@ -26,8 +26,8 @@ func dots(decl *bytes.Buffer) {
 		"func bf16PairRows(dst, first, second *float32, rows, width, dstStride, srcStride int)\n")
 	peak("bf16Peak", bf16)
 	fmt.Fprintf(decl, "\n//go:noescape\nfunc bf16Peak(n int)\n")
-	fmt.Fprintf(decl, "\nvar bf16Set = Set{\n\tRows: %d, Lanes: %d, Registers: %d, Fetches: %d, Copy: avx512Copy, Pack: avx512Pack, "+
-		"Fetch: fetch, Add: avx512Add, Peak: bf16Peak,\n", bf16.rows, bf16.bytes/4, len(bf16.regs), fetches(bf16))
+	fmt.Fprintf(decl, "\nvar bf16Set = Set{\n\tRows: %d, Lanes: %d, Registers: %d, Copy: avx512Copy, Pack: avx512Pack, "+
+		"Fetch: fetch, Add: avx512Add, Peak: bf16Peak,\n", bf16.rows, bf16.bytes/4, len(bf16.regs))
 	fmt.Fprintf(decl, "\tNarrow: &Narrow{Step: 2, Copy: bf16CopyPairs, Stored: bf16CopyStored, PairRows: bf16PairRows},\n")
 	listTiles(decl, bf16)
 	fmt.Fprintf(decl, "}\n")

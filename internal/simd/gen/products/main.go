@@ -96,9 +96,9 @@ func main() {
 	fetch("fetch")
 	fmt.Fprintf(&decl, "\n//go:noescape\nfunc fetch(src *byte, lines int)\n")
 	for _, s := range []isa{avx512, avx2} {
-		fmt.Fprintf(&decl, "\nvar %sSet = Set{\n\tRows: %d, Lanes: %d, Registers: %d, Fetches: %d, Copy: %[1]sCopy, Pack: %[1]sPack, "+
+		fmt.Fprintf(&decl, "\nvar %sSet = Set{\n\tRows: %d, Lanes: %d, Registers: %d, Copy: %[1]sCopy, Pack: %[1]sPack, "+
 			"PackRows: %[1]sPackRows, Interleave: %[1]sInterleave, Add: %[1]sAdd, Peak: %[1]sPeak,\n"+
-			"\tTurn: avx2Turn, Fetch: fetch, Winograd: &%[1]sWinograd,\n", s.name, s.rows, s.bytes/4, len(s.regs), fetches(s))
+			"\tTurn: avx2Turn, Fetch: fetch, Winograd: &%[1]sWinograd,\n", s.name, s.rows, s.bytes/4, len(s.regs))
 		fmt.Fprintf(&decl, "\tPairs: []Kernel{nil,\n")
 		for rows := 1; rows <= s.rows; rows++ {
 			fmt.Fprintf(&decl, "\t\t%sPairs%d,\n", s.name, rows)

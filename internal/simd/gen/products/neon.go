@@ -12,7 +12,7 @@ import (
 func writeNEON() {
 	f := neon.New("kern")
 	var set bytes.Buffer
-	fmt.Fprintf(&set, "\nvar neonSet = Set{\n\tRows: %d, Lanes: %d, Registers: %d, Fetches: 1,\n", neonRows, neonLanes, neonPeakSums+2)
+	fmt.Fprintf(&set, "\nvar neonSet = Set{\n\tRows: %d, Lanes: %d, Registers: %d,\n", neonRows, neonLanes, neonPeakSums+2)
 	fmt.Fprintf(&set, "\tCopy: neonCopy, Pack: neonPack, PackRows: neonPackRows, Interleave: neonInterleave,\n"+
 		"\tFetch: neonFetch, Add: neonAdd, Peak: neonPeak,\n"+
 		"\tWinograd: &neonWinograd,\n")

@@ -21,7 +21,7 @@ type neonTile struct {
 
 	args, b, offs, taps neon.GP
 
-	ahead, aheadStep, aheadLines, none neon.GP
+	ahead, aheadStep, aheadLines, zero neon.GP
 	acc                                [][]neon.Vec // by row: registers of columns, twice for pairs
 }
 
@@ -42,7 +42,7 @@ func (t *neonTile) generate() {
 	t.b, t.offs, t.taps = t.Load(t.args, argB), t.Load(t.args, argOffs), t.Load(t.args, argTaps)
 	t.begin()
 	t.ahead, t.aheadStep = t.Load(t.args, argAhead), t.Load(t.args, argAheadStep)
-	t.aheadLines, t.none = t.Load(t.args, argAheadLines), t.Int(0)
+	t.aheadLines, t.zero = t.Load(t.args, argAheadLines), t.Int(0)
 	t.IfNot(t.ahead, "ahead")
 	t.Set(t.ahead, t.args) // a line at hand
 	t.Label("ahead")
@@ -52,6 +52,7 @@ func (t *neonTile) generate() {
 	} else {
 		t.alongChannels(step)
 	}
+	t.Store(t.aheadLines, t.args, argAheadLines)
 	if t.kind == pairs {
 		for _, row := range t.acc {
 			for j := range neonPair {
@@ -133,7 +134,7 @@ func (t *neonTile) loops(enter func(), four, rest func()) {
 	t.FetchFar(t.ahead)
 	t.Add(t.ahead, t.ahead, t.aheadStep)
 	t.SubsI(t.aheadLines, t.aheadLines, 1)
-	t.Choose("GT", t.aheadStep, t.aheadStep, t.none)
+	t.Choose("GT", t.aheadStep, t.aheadStep, t.zero)
 	t.SubsI(depth, depth, steps)
 	t.Branch("GE", "loop")
 	t.Label("rest")

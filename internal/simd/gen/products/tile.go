@@ -25,7 +25,7 @@ const (
 	argAhead                 // *byte
 	argAheadStep             // int
 	argAheadLines            // int
-	argNone                  // int
+	argZero                  // int
 )
 
 // half is the row from which rows are counted from a second base.
@@ -53,11 +53,10 @@ type tile struct {
 func (t tile) acc(m, j int) reg.VecPhysical { return t.regs[m*t.vectors+j] }
 func (t tile) b(j int) reg.VecPhysical      { return t.regs[t.rows*t.vectors+j] }
 
-// fetches is the number of cache lines of Ahead that a turn of the loop fetches: one for 384 multiply-adds or more.
-func (t tile) fetches() int { return fetches(t.isa) }
-
-func fetches(s isa) int {
-	if s.masks {
+// fetches is the number of cache lines of Ahead that a turn of the loop fetches: of the largest tiles one for about 400
+// multiply-adds.
+func (t tile) fetches() int {
+	if t.masks {
 		return unroll
 	}
 	return 1
@@ -139,7 +138,7 @@ func (t tile) generate(name string) {
 		advance()
 	}
 	SUBQ(Imm(uint64(t.fetches())), Mem{Base: args, Disp: argAheadLines})
-	CMOVQLE(Mem{Base: args, Disp: argNone}, aheadStep)
+	CMOVQLE(Mem{Base: args, Disp: argZero}, aheadStep)
 	SUBQ(Imm(unroll), depth)
 	JGE(LabelRef("loop"))
 	Label("rest")

@@ -33,11 +33,11 @@ type Args struct {
 	StepC, JumpC int
 	From         *float32 // added to the tile, with the steps of C, or nil; C itself for a sum in parts
 	ReLU         int      // 1 to write 0 instead of negative results
-	// The kernel prefetches cache lines into the second level, AheadStep bytes apart, from Ahead on, nil for none: as many
-	// as Set.Fetched says. After AheadLines, which it counts down, and three more at most it stays at one line.
+	// While it multiplies, the kernel prefetches cache lines into the second level: Ahead, then each AheadStep bytes behind
+	// the last. It counts AheadLines down; at 0 or less it stays at one line. For nil both are 0.
 	Ahead                 unsafe.Pointer
 	AheadStep, AheadLines int
-	_                     int // 0
+	zero                  int // 0, which the kernel reads
 }
 
 // Kernel computes a tile. B is Taps × Depth × columns. The Args must be on the heap.
@@ -55,9 +55,6 @@ type Set struct {
 	Pairs []Kernel
 	// Interleave interleaves pairs of rows of one vector in place, for Pairs.
 	Interleave func(x *float32, pairs int)
-
-	// Fetches is the number of cache lines of Args.Ahead that four steps along the depth of a tap prefetch.
-	Fetches int
 
 	// Copy copies rows of width elements between arrays with the given strides in bytes. It writes whole vectors and fills
 	// the end of a row with zeros.
@@ -89,9 +86,6 @@ type Set struct {
 
 // For returns the kernels of a level, or nil for plain Go.
 func For(l simd.Level) *Set { return sets[l.Vectors()] }
-
-// Fetched is the number of cache lines of Ahead that a call with a prefetches, or half of it for Pairs on NEON.
-func (s *Set) Fetched(a *Args) int { return s.Fetches * a.Taps * (a.Depth / 4) }
 
 // Columns is the number of columns of the widest tile.
 func (s *Set) Columns() int { return 2 * s.Lanes }

@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+	"unsafe"
 
 	"onlinerna/internal/guard"
 	"onlinerna/internal/simd"
@@ -202,7 +203,12 @@ func (c check) run(source func(r *rand.Rand, n int) []float32) error {
 		c.set.Interleave(&b[0], c.taps*c.depth/2)
 		args.Depth /= 2
 	}
+	ahead := c.rows // lines to prefetch
+	args.Ahead, args.AheadStep, args.AheadLines = unsafe.Pointer(&a[0]), 64, ahead
 	kernel(args)
+	if n, steps := ahead-args.AheadLines, args.Taps*args.Depth; n > steps || n == 0 && args.Depth >= 4 {
+		return fmt.Errorf("%d steps count %d lines", steps, n)
+	}
 	for i, x := range dst {
 		if !inside[i] {
 			if x != before[i] {

@@ -845,7 +845,7 @@ func avx2Turn(dst, src *float32, squares, dstStride, srcStride int)
 func fetch(src *byte, lines int)
 
 var avx512Set = Set{
-	Rows: 14, Lanes: 16, Registers: 32, Fetches: 4, Copy: avx512Copy, Pack: avx512Pack, PackRows: avx512PackRows, Interleave: avx512Interleave, Add: avx512Add, Peak: avx512Peak,
+	Rows: 14, Lanes: 16, Registers: 32, Copy: avx512Copy, Pack: avx512Pack, PackRows: avx512PackRows, Interleave: avx512Interleave, Add: avx512Add, Peak: avx512Peak,
 	Turn: avx2Turn, Fetch: fetch, Winograd: &avx512Winograd,
 	Pairs: []Kernel{nil,
 		avx512Pairs1,
@@ -934,7 +934,7 @@ var avx512Set = Set{
 }
 
 var avx2Set = Set{
-	Rows: 6, Lanes: 8, Registers: 16, Fetches: 1, Copy: avx2Copy, Pack: avx2Pack, PackRows: avx2PackRows, Interleave: avx2Interleave, Add: avx2Add, Peak: avx2Peak,
+	Rows: 6, Lanes: 8, Registers: 16, Copy: avx2Copy, Pack: avx2Pack, PackRows: avx2PackRows, Interleave: avx2Interleave, Add: avx2Add, Peak: avx2Peak,
 	Turn: avx2Turn, Fetch: fetch, Winograd: &avx2Winograd,
 	Pairs: []Kernel{nil,
 		avx2Pairs1,
@@ -1166,7 +1166,7 @@ func bf16PairRows(dst, first, second *float32, rows, width, dstStride, srcStride
 func bf16Peak(n int)
 
 var bf16Set = Set{
-	Rows: 14, Lanes: 16, Registers: 32, Fetches: 4, Copy: avx512Copy, Pack: avx512Pack, Fetch: fetch, Add: avx512Add, Peak: bf16Peak,
+	Rows: 14, Lanes: 16, Registers: 32, Copy: avx512Copy, Pack: avx512Pack, Fetch: fetch, Add: avx512Add, Peak: bf16Peak,
 	Narrow: &Narrow{Step: 2, Copy: bf16CopyPairs, Stored: bf16CopyStored, PairRows: bf16PairRows},
 	Products: [3][]Kernel{
 		1: {nil,

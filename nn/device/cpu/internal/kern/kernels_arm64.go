@@ -209,7 +209,7 @@ func neonWeightGrad(a *Collect)
 func neonWeightGradTail(a *Collect)
 
 var neonSet = Set{
-	Rows: 6, Lanes: 8, Registers: 16, Fetches: 1,
+	Rows: 6, Lanes: 8, Registers: 16,
 	Copy: neonCopy, Pack: neonPack, PackRows: neonPackRows, Interleave: neonInterleave,
 	Fetch: neonFetch, Add: neonAdd, Peak: neonPeak,
 	Winograd: &neonWinograd,

@@ -82,6 +82,7 @@ single:
 next:
 	SUBS $1, R3, R3
 	BNE tap
+	MOVD R9, 128(R0)
 	MOVD 32(R0), R19
 	MOVD 104(R0), R20
 	MOVD 96(R0), R21
@@ -289,6 +290,7 @@ single:
 next:
 	SUBS $1, R3, R3
 	BNE tap
+	MOVD R9, 128(R0)
 	MOVD 32(R0), R20
 	MOVD 104(R0), R21
 	MOVD 96(R0), R22
@@ -526,6 +528,7 @@ single:
 next:
 	SUBS $1, R3, R3
 	BNE tap
+	MOVD R9, 128(R0)
 	MOVD 32(R0), R21
 	MOVD 104(R0), R22
 	MOVD 96(R0), R23
@@ -793,6 +796,7 @@ single:
 next:
 	SUBS $1, R3, R3
 	BNE tap
+	MOVD R9, 128(R0)
 	MOVD 32(R0), R22
 	MOVD 104(R0), R23
 	MOVD 96(R0), R24
@@ -1090,6 +1094,7 @@ single:
 next:
 	SUBS $1, R3, R3
 	BNE tap
+	MOVD R9, 128(R0)
 	MOVD 32(R0), R23
 	MOVD 104(R0), R24
 	MOVD 96(R0), R25
@@ -1417,6 +1422,7 @@ single:
 next:
 	SUBS $1, R3, R3
 	BNE tap
+	MOVD R9, 128(R0)
 	MOVD 32(R0), R24
 	MOVD 104(R0), R25
 	MOVD 96(R0), R4
@@ -1690,6 +1696,7 @@ single:
 next:
 	SUBS $1, R3, R3
 	BNE tap
+	MOVD R9, 128(R0)
 	MOVD 32(R0), R19
 	MOVD 104(R0), R20
 	MOVD 96(R0), R21
@@ -1947,6 +1954,7 @@ single:
 next:
 	SUBS $1, R3, R3
 	BNE tap
+	MOVD R9, 128(R0)
 	MOVD 32(R0), R20
 	MOVD 104(R0), R21
 	MOVD 96(R0), R22
@@ -2256,6 +2264,7 @@ single:
 next:
 	SUBS $1, R3, R3
 	BNE tap
+	MOVD R9, 128(R0)
 	MOVD 32(R0), R21
 	MOVD 104(R0), R22
 	MOVD 96(R0), R23
@@ -2617,6 +2626,7 @@ single:
 next:
 	SUBS $1, R3, R3
 	BNE tap
+	MOVD R9, 128(R0)
 	MOVD 32(R0), R22
 	MOVD 104(R0), R23
 	MOVD 96(R0), R24
@@ -3030,6 +3040,7 @@ single:
 next:
 	SUBS $1, R3, R3
 	BNE tap
+	MOVD R9, 128(R0)
 	MOVD 32(R0), R23
 	MOVD 104(R0), R24
 	MOVD 96(R0), R25
@@ -3495,6 +3506,7 @@ single:
 next:
 	SUBS $1, R3, R3
 	BNE tap
+	MOVD R9, 128(R0)
 	MOVD 32(R0), R24
 	MOVD 104(R0), R25
 	MOVD 96(R0), R4
@@ -3816,6 +3828,7 @@ single:
 next:
 	SUBS $1, R3, R3
 	BNE tap
+	MOVD R9, 128(R0)
 	MOVD 32(R0), R19
 	MOVD 104(R0), R20
 	MOVD 96(R0), R21
@@ -4027,6 +4040,7 @@ single:
 next:
 	SUBS $1, R3, R3
 	BNE tap
+	MOVD R9, 128(R0)
 	MOVD 32(R0), R19
 	MOVD 104(R0), R20
 	MOVD 96(R0), R21
@@ -4274,6 +4288,7 @@ single:
 next:
 	SUBS $1, R3, R3
 	BNE tap
+	MOVD R9, 128(R0)
 	MOVD 32(R0), R19
 	MOVD 104(R0), R20
 	MOVD 96(R0), R21
@@ -4537,6 +4552,7 @@ single:
 next:
 	SUBS $1, R3, R3
 	BNE tap
+	MOVD R9, 128(R0)
 	MOVD 32(R0), R19
 	MOVD 104(R0), R20
 	MOVD 96(R0), R21
@@ -4831,6 +4847,7 @@ single:
 next:
 	SUBS $1, R3, R3
 	BNE tap
+	MOVD R9, 128(R0)
 	MOVD 32(R0), R19
 	MOVD 104(R0), R20
 	MOVD 96(R0), R21
@@ -5151,6 +5168,7 @@ single:
 next:
 	SUBS $1, R3, R3
 	BNE tap
+	MOVD R9, 128(R0)
 	MOVD 32(R0), R19
 	MOVD 104(R0), R20
 	MOVD 96(R0), R21
@@ -5432,6 +5450,7 @@ single:
 next:
 	SUBS $1, R3, R3
 	BNE tap
+	MOVD R9, 128(R0)
 	MOVD 32(R0), R19
 	MOVD 104(R0), R20
 	MOVD 96(R0), R21
@@ -5693,6 +5712,7 @@ single:
 next:
 	SUBS $1, R3, R3
 	BNE tap
+	MOVD R9, 128(R0)
 	MOVD 32(R0), R19
 	MOVD 104(R0), R20
 	MOVD 96(R0), R21
@@ -6012,6 +6032,7 @@ single:
 next:
 	SUBS $1, R3, R3
 	BNE tap
+	MOVD R9, 128(R0)
 	MOVD 32(R0), R19
 	MOVD 104(R0), R20
 	MOVD 96(R0), R21
@@ -6369,6 +6390,7 @@ single:
 next:
 	SUBS $1, R3, R3
 	BNE tap
+	MOVD R9, 128(R0)
 	MOVD 32(R0), R19
 	MOVD 104(R0), R20
 	MOVD 96(R0), R21
@@ -6779,6 +6801,7 @@ single:
 next:
 	SUBS $1, R3, R3
 	BNE tap
+	MOVD R9, 128(R0)
 	MOVD 32(R0), R19
 	MOVD 104(R0), R20
 	MOVD 96(R0), R21
@@ -7237,6 +7260,7 @@ single:
 next:
 	SUBS $1, R3, R3
 	BNE tap
+	MOVD R9, 128(R0)
 	MOVD 32(R0), R19
 	MOVD 104(R0), R20
 	MOVD 96(R0), R21
@@ -7556,6 +7580,7 @@ single:
 next:
 	SUBS $1, R3, R3
 	BNE tap
+	MOVD R9, 128(R0)
 	WORD $0x4e22d400 // fadd v0.4s, v0.4s, v2.4s
 	WORD $0x4e23d421 // fadd v1.4s, v1.4s, v3.4s
 	MOVD 32(R0), R19
@@ -7775,6 +7800,7 @@ single:
 next:
 	SUBS $1, R3, R3
 	BNE tap
+	MOVD R9, 128(R0)
 	WORD $0x4e22d400 // fadd v0.4s, v0.4s, v2.4s
 	WORD $0x4e23d421 // fadd v1.4s, v1.4s, v3.4s
 	WORD $0x4e26d484 // fadd v4.4s, v4.4s, v6.4s
@@ -8030,6 +8056,7 @@ single:
 next:
 	SUBS $1, R3, R3
 	BNE tap
+	MOVD R9, 128(R0)
 	WORD $0x4e22d400 // fadd v0.4s, v0.4s, v2.4s
 	WORD $0x4e23d421 // fadd v1.4s, v1.4s, v3.4s
 	WORD $0x4e26d484 // fadd v4.4s, v4.4s, v6.4s
@@ -8321,6 +8348,7 @@ single:
 next:
 	SUBS $1, R3, R3
 	BNE tap
+	MOVD R9, 128(R0)
 	WORD $0x4e22d400 // fadd v0.4s, v0.4s, v2.4s
 	WORD $0x4e23d421 // fadd v1.4s, v1.4s, v3.4s
 	WORD $0x4e26d484 // fadd v4.4s, v4.4s, v6.4s
@@ -8648,6 +8676,7 @@ single:
 next:
 	SUBS $1, R3, R3
 	BNE tap
+	MOVD R9, 128(R0)
 	WORD $0x4e22d400 // fadd v0.4s, v0.4s, v2.4s
 	WORD $0x4e23d421 // fadd v1.4s, v1.4s, v3.4s
 	WORD $0x4e26d484 // fadd v4.4s, v4.4s, v6.4s
@@ -9011,6 +9040,7 @@ single:
 next:
 	SUBS $1, R3, R3
 	BNE tap
+	MOVD R9, 128(R0)
 	WORD $0x4e22d400 // fadd v0.4s, v0.4s, v2.4s
 	WORD $0x4e23d421 // fadd v1.4s, v1.4s, v3.4s
 	WORD $0x4e26d484 // fadd v4.4s, v4.4s, v6.4s

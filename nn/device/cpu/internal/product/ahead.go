@@ -16,17 +16,18 @@ type ahead struct {
 	part    int // that is being fetched
 	lines   int // for a tile
 	pending int // lines that earlier tiles left to the next one
+	asked   int // lines that the last kernel was to fetch
 }
 
-// mostAhead is the largest number of arrays: the result, an addend, three operands of the epilogue, the next source.
+// mostAhead is the largest number of arrays: three operands of the epilogue, the result, an addend, the next source.
 const mostAhead = 6
 
 // rowsAhead are rows of an array that wait to be prefetched. Distances are in bytes.
 type rowsAhead struct {
-	first         unsafe.Pointer // row
-	row           int            // the next row, behind the first
-	rows, stride  int            // that wait; from a row to the next
-	lines, column int            // cache lines of a row; the next one
+	first        unsafe.Pointer
+	rows, stride int // none if all lines are fetched; from a row to the next
+	lines        int // cache lines of a row
+	row, line    int // the next one
 }
 
 const (
@@ -54,7 +55,9 @@ func addRows[T float32 | uint16](f *ahead, x []T, at, rows, width, stride int) {
 	for f.parts[i].rows > 0 {
 		i++
 	}
-	f.parts[i] = rowsAhead{unsafe.Pointer(&x[at]), 0, rows, size * stride, work.Ceil(size*width, lineBytes), 0}
+	f.parts[i] = rowsAhead{
+		first: unsafe.Pointer(&x[at]), rows: rows, stride: size * stride, lines: work.Ceil(size*width, lineBytes),
+	}
 }
 
 // addPieces is addRows for an activation.
@@ -76,30 +79,37 @@ func (f *ahead) addSource(h *halo, src *work.Pieces, e extent, first, n int) {
 	f.addPieces(src, (e.image*h.srcH+e.line)*h.srcW*h.srcC+first, pixels, n, h.srcC)
 }
 
-// next makes the kernel call with a fetch lines. Rows are fetched line by line down all rows, if there are several.
+// at is the address of the next line.
+func (x *rowsAhead) at() unsafe.Pointer { return unsafe.Add(x.first, x.row*x.stride+x.line*lineBytes) }
+
+// next tells a kernel what to fetch in its next call, after what it fetched in the last one: the lines of a row, or a
+// line of each of several rows.
 func (f *ahead) next(a *kern.Args) {
+	if f.asked > 0 {
+		x, n := &f.parts[f.part], f.asked-max(0, a.AheadLines)
+		if x.rows == 1 {
+			x.line += n
+		} else if x.row += n; x.row == x.rows {
+			x.row = 0
+			x.line++
+		}
+		if x.line == x.lines {
+			x.rows = 0
+		}
+	}
 	for f.part < len(f.parts) && f.parts[f.part].rows == 0 {
 		f.part++
 	}
 	if f.part == len(f.parts) {
-		a.Ahead, a.AheadStep = nil, 0
+		f.asked, a.Ahead, a.AheadStep, a.AheadLines = 0, nil, 0, 0
 		return
 	}
-	x, n := &f.parts[f.part], f.set.Fetched(a)
-	a.Ahead = unsafe.Add(x.first, x.row+x.column*lineBytes)
+	x := &f.parts[f.part]
+	f.asked, a.AheadStep = x.rows-x.row, x.stride
 	if x.rows == 1 {
-		a.AheadStep, a.AheadLines = lineBytes, x.lines-x.column
-		x.column += n
-	} else {
-		a.AheadStep, a.AheadLines = x.stride, x.rows-x.row/x.stride
-		if x.row += x.stride * n; x.row >= x.stride*x.rows {
-			x.row = 0
-			x.column++
-		}
+		f.asked, a.AheadStep = x.lines-x.line, lineBytes
 	}
-	if x.column >= x.lines {
-		f.part++
-	}
+	a.Ahead, a.AheadLines = x.at(), f.asked
 }
 
 // over spreads the lines over a number of tiles.
@@ -129,13 +139,15 @@ func (f *ahead) fetch() {
 			f.part++
 			continue
 		}
-		n := min(f.pending, x.lines-x.column)
-		f.set.Fetch((*byte)(unsafe.Add(x.first, x.row+x.column*lineBytes)), n)
+		n := min(f.pending, x.lines-x.line)
+		f.set.Fetch((*byte)(x.at()), n)
 		f.pending -= n
-		if x.column += n; x.column == x.lines {
-			x.column = 0
-			x.rows--
-			x.row += x.stride
+		if x.line += n; x.line == x.lines {
+			x.line = 0
+			x.row++
+		}
+		if x.row == x.rows {
+			x.rows = 0
 		}
 	}
 }

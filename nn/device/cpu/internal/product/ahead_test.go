@@ -4,6 +4,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"onlinerna/internal/simd"
 	"onlinerna/nn/device/cpu/internal/kern"
 	"onlinerna/nn/device/cpu/internal/work"
 )
@@ -73,46 +74,95 @@ func TestAhead(t *testing.T) {
 	}
 }
 
-// inKernels checks that kernels of some steps along the depth fetch the lines of two arrays of all rows, and no others.
-func inKernels(t *testing.T, rows, width, stride, steps int, x []float32) {
+// fetchedBy counts the lines that kernels fetch, by address, if each can fetch the given number.
+func fetchedBy(f *ahead, most int) map[uintptr]int {
+	lines := map[uintptr]int{}
+	a := new(kern.Args)
+	for f.next(a); a.Ahead != nil; f.next(a) {
+		for i := range min(most, a.AheadLines) {
+			lines[uintptr(a.Ahead)+uintptr(i*a.AheadStep)]++
+		}
+		a.AheadLines -= most
+	}
+	return lines
+}
+
+// inKernels checks that kernels fetch the lines of two arrays of all rows once, and no others.
+func inKernels(t *testing.T, rows, width, stride, most int, x []float32) {
 	f := new(ahead)
-	set := &kern.Set{Fetches: 1}
-	f.start(set)
-	addRows(f, x, 0, rows, width, stride)
-	addRows(f, x, len(x)/2, rows, width, stride)
-	start := uintptr(unsafe.Pointer(&x[0]))
-	fetched := map[int]int{}
-	for range 10_000 {
-		a := kern.Args{Taps: 2, Depth: 4 * steps}
-		if f.next(&a); a.Ahead == nil {
-			break
-		}
-		for i := range min(2*steps, a.AheadLines) {
-			fetched[int(uintptr(a.Ahead)-start)+i*a.AheadStep]++
-		}
+	f.start(nil)
+	arrays := [][]float32{x[:len(x)/2], x[len(x)/2:]}
+	for _, x := range arrays {
+		addRows(f, x, 0, rows, width, stride)
 	}
+	fetched := fetchedBy(f, most)
 	missing := 0
-	take := func(at int) {
-		if fetched[at] == 0 {
-			missing++
+	for _, x := range arrays {
+		n, each := rows, work.Ceil(4*width, lineBytes)
+		if (4*stride <= denseBytes || width == stride) && rows > 0 { // one long row
+			n, each = 1, work.Ceil(4*((rows-1)*stride+width), lineBytes)
 		}
-		delete(fetched, at)
-	}
-	for _, at := range []int{0, 4 * len(x) / 2} {
-		if dense := 4*stride <= denseBytes || width == stride; dense && rows > 0 {
-			for b := 0; b < 4*((rows-1)*stride+width); b += lineBytes {
-				take(at + b)
-			}
-			continue
-		}
-		for row := range rows {
-			for b := 0; b < 4*width; b += lineBytes {
-				take(at + 4*row*stride + b)
+		for row := range n {
+			for line := range each {
+				at := uintptr(unsafe.Pointer(&x[0])) + uintptr(4*row*stride+line*lineBytes)
+				if fetched[at] != 1 {
+					missing++
+				}
+				delete(fetched, at)
 			}
 		}
 	}
 	if missing > 0 || len(fetched) > 0 {
-		t.Errorf("%d rows of %d, stride %d, kernels of %d steps: %d lines are missing, others are fetched: %v", rows, width,
-			stride, steps, missing, fetched)
+		t.Errorf("%d rows of %d, stride %d, kernels of %d lines: %d lines are missing or fetched twice, others are fetched: %v",
+			rows, width, stride, most, missing, fetched)
 	}
+}
+
+// TestFetchResults checks that the blocks of a product together fetch all lines of its result and of the operands of its
+// epilogue, each with its own pixels and columns.
+func TestFetchResults(t *testing.T) {
+	set := kern.For(simd.Best())
+	if set == nil {
+		t.Skip("there are no kernels in this build")
+	}
+	const images, size, rows = 3, 9, 320 // columns of whole lines
+	for _, c := range []struct{ blocks, workers, most int }{{1, 1, 0}, {64, 8, 0}, {1, 1, 20}, {64, 3, 60}} {
+		p := &product{
+			grids: []target{{grid: grid{images: images, height: size, width: size, rowStep: 1, colStep: 1, taps: []tap{{}},
+				srcH: size, srcW: size, srcC: 32, channels: 32, most: c.most}, stepH: 1, stepW: 1}},
+			groups: 1, rows: rows, dstH: size, dstW: size, dstC: rows,
+		}
+		x := aligned(images * size * size * rows)
+		k := &tiledKernel{tiled: newTiled(p, set, c.blocks, c.workers, false), dst: work.Whole(x)}
+		k.reads = []*work.Pieces{work.Whole(x)}
+		fetched := map[uintptr]int{}
+		for i := range k.blocks {
+			var f ahead
+			f.start(set)
+			k.fetchResults(&f, &k.blocks[i])
+			for at, n := range fetchedBy(&f, 7) {
+				fetched[at] += n
+			}
+		}
+		wrong := 0
+		for i := 0; i < len(x); i += lineBytes / 4 {
+			at := uintptr(unsafe.Pointer(&x[i]))
+			if fetched[at] != 2 { // as the result and as an operand
+				wrong++
+			}
+			delete(fetched, at)
+		}
+		if wrong > 0 || len(fetched) > 0 {
+			t.Errorf("%+v, %d blocks: %d lines are fetched too often or not, %d others are", c, len(k.blocks), wrong, len(fetched))
+		}
+	}
+}
+
+// aligned returns n elements from the start of a cache line on.
+func aligned(n int) []float32 {
+	x := make([]float32, n+lineBytes/4)
+	for uintptr(unsafe.Pointer(&x[0]))%lineBytes != 0 {
+		x = x[1:]
+	}
+	return x[:n]
 }

@@ -36,12 +36,11 @@ type folded struct {
 // blockSums are sums of two quantities over the pixels of each channel. Each block is summed as soon as it is computed.
 type blockSums struct {
 	// bind returns three functions: prepare fills the parameters of a row of channels (nil without parameters), add sums a
-	// matrix, and finish receives the totals of a channel. If the sums have other operands than the result, and these are
-	// stored as bfloat16, rooms has space for them, by worker.
+	// matrix, and finish receives the totals of a channel. If operands in reads are stored as bfloat16, rooms has space for
+	// them, by worker.
 	bind func(s *work.Storage, rooms [][][]float32) (prepare func(row []float32, r nhwc.Rows), add addSums,
 		finish func(channel int, first, second float64))
-	others int
-	reads  []int // those operands: values of the result's shape, -1 for none
+	reads []int // the sums' operands beside the result, with its shape, or -1
 	// store returns an add that also stores the result as bfloat16, or nil.
 	store func(s *work.Storage) addSums
 

@@ -286,12 +286,16 @@ func (d Options) gradBehindReLU(p productStep, grad, sums work.Step, more int) (
 	relu := grad.In[0]
 	reads := []int{b.X, relu, more}
 	if set := d.kernels(p.product); set.Narrow == nil && set.Tiles == nil {
-		p.product = p.besides(len(reads))
+		n := 2
+		if more >= 0 {
+			n = 3
+		}
+		p.product = p.besides(n)
 	}
 	if err := work.IsData(grad, b.X, relu, more); err != nil {
 		return nil, err
 	}
-	l := d.summed(p, grad, sums, &blockSums{others: len(reads), reads: reads,
+	l := d.summed(p, grad, sums, &blockSums{reads: reads,
 		bind: func(st *work.Storage, rooms [][][]float32) (func([]float32, nhwc.Rows), addSums, func(int, float64, float64)) {
 			k := vec.For(st.Level)
 			x, stats, y, dst := st.Pieces(b.X), st.Floats(b.Stats), st.Pieces(relu), st.Floats(sums.Out)

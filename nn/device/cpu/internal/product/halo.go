@@ -1,6 +1,7 @@
 package product
 
 import (
+	"cmp"
 	"slices"
 
 	"onlinerna/nn/device/cpu/internal/kern"
@@ -18,8 +19,8 @@ const (
 	wideVector     = 288
 )
 
-// besideCache is the size in bytes of the result of a block and of the other operands of its epilogue, which have to stay
-// in the second level cache. Blocks have leastPixels at least.
+// besideCache is about the size in bytes of the result of a block and of the other operands of its epilogue, which have to
+// stay in the second level cache. Fewer than leastPixels, four tiles of AVX-512, would read the weights too often.
 const (
 	besideCache = 1 << 20
 	leastPixels = 56
@@ -30,7 +31,7 @@ func (p *product) besides(n int) *product {
 	q := *p
 	q.grids = slices.Clone(p.grids)
 	for i := range q.grids {
-		q.grids[i].most = max(leastPixels, besideCache/(4*(1+n)*p.dstC))
+		q.grids[i].most = min(blockPixels, max(leastPixels, besideCache/(4*(1+n)*p.dstC)))
 	}
 	return &q
 }
@@ -39,10 +40,7 @@ func (p *product) besides(n int) *product {
 type cut struct{ images, lines int }
 
 func (g *grid) cut() cut {
-	pixels := blockPixels
-	if g.most > 0 {
-		pixels = min(pixels, g.most)
-	}
+	pixels := cmp.Or(g.most, blockPixels)
 	lines := max(1, pixels/g.width)
 	if lines < g.height {
 		return cut{1, work.Ceil(g.height, work.Ceil(g.height, lines))}

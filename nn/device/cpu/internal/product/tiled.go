@@ -235,7 +235,7 @@ func (t *tiled) lower(d Options, r *work.Room, src, weights, bias, dst int) work
 	made, fresh := t.made.rooms(r, d.Workers), t.freshRooms(r, d.Workers)
 	spread := t.merged.spread(r, weights)
 	if t.made != nil && t.sums != nil {
-		for range t.sums.others {
+		for range t.sums.reads {
 			t.sums.rooms = append(t.sums.rooms, r.Each(d.Workers, sumRows*t.made.each*t.made.columns))
 		}
 	}
@@ -389,7 +389,8 @@ func (k *tiledKernel) run(worker, block int) {
 	}
 }
 
-// fetchResults adds to next the results of a block and the other operands of its epilogue.
+// fetchResults adds to next what the epilogue of a block reads, and the results with their addend, which kernels fetch as
+// they begin.
 func (k *tiledKernel) fetchResults(next *ahead, b *tiledBlock) {
 	g := &k.targets[b.target]
 	if !g.to.whole(k.product) {
@@ -398,12 +399,12 @@ func (k *tiledKernel) fetchResults(next *ahead, b *tiledBlock) {
 	columns := min(b.panels*k.set.Columns(), k.rows-b.panel*k.set.Columns())
 	at := k.place(g, b, 0, 0) + b.panel*k.set.Columns()
 	fetch := func(x *work.Pieces) { next.addPieces(x, at, b.images*b.lines*g.width, columns, k.dstC) }
+	for _, x := range k.reads {
+		fetch(x)
+	}
 	fetch(k.dst)
 	if k.added != nil {
 		fetch(k.added)
-	}
-	for _, x := range k.reads {
-		fetch(x)
 	}
 }
 
