@@ -1,6 +1,7 @@
 package main
 
 import (
+	"math"
 	"strings"
 
 	"onlinerna/internal/simd/gen/neon"
@@ -163,6 +164,11 @@ func (k *neonRows) mul(a, b neon.Vec) neon.Vec { return k.Op("fmul", neon.S4, a,
 func (k *neonRows) exp(x neon.Vec) neon.Vec {
 	m := neonMaths{k.Func, neon.S4, k.Address("·singleVectors", 0), make(map[int]neon.Vec)}
 	return (*exponential[*neonParts](m, &neonParts{x}))[0]
+}
+
+func (k *neonRows) visible(x neon.Vec) neon.Vec {
+	small := k.Op("fcmge", neon.S4, k.Bits(neon.S4, uint64(math.Float32bits(0x1p-100))), x)
+	return k.Op("bic", neon.S4, x, small)
 }
 
 func (k *neonRows) scalar(name string) neon.Vec { return k.All(neon.S4, k.Scalar(name), 0) }

@@ -22,6 +22,7 @@ type rowing[V, D, N any] interface {
 	sub(a, b V) V
 	mul(a, b V) V
 	exp(x V) V
+	visible(x V) V        // x, and 0 if it is 2^-100 at most
 	scalar(name string) V // an argument, in all lanes
 
 	lowest()   // resets the largest element
@@ -69,9 +70,9 @@ func (g rowKernel[V, D, N]) signature() string {
 
 func rowKernels[V, D, N any]() []rowKernel[V, D, N] {
 	return []rowKernel[V, D, N]{
-		{name: "softmax", matrices: "dst x bias", scalars: "scale", body: softmax[V, D, N]("x", "dst")},
+		{name: "softmax", matrices: "dst x bias", scalars: "scale", body: softmax[V, D, N]("x", "dst", false)},
 		{name: "softmaxGrad", matrices: "dst y dy sum", scalars: "scale", body: softmaxGrad[V, D, N]("dy", "dst")},
-		{name: "softmaxPadded", padded: "x", matrices: "bias", scalars: "scale", body: softmax[V, D, N]("x", "x")},
+		{name: "softmaxPadded", padded: "x", matrices: "bias", scalars: "scale", body: softmax[V, D, N]("x", "x", true)},
 		{name: "softmaxGradPadded", padded: "y dy", matrices: "sum", scalars: "scale",
 			body: softmaxGrad[V, D, N]("dy", "dy")},
 		{name: "layerNorm", matrices: "dst x", parameters: "gain bias", precision: "eps", body: layerNorm[V, D, N]},
@@ -80,7 +81,7 @@ func rowKernels[V, D, N any]() []rowKernel[V, D, N] {
 	}
 }
 
-func softmax[V, D, N any](x, dst string) func(k rowing[V, D, N]) {
+func softmax[V, D, N any](x, dst string, visible bool) func(k rowing[V, D, N]) {
 	return func(k rowing[V, D, N]) {
 		k.phase(func() {
 			k.lowest()
@@ -99,6 +100,9 @@ func softmax[V, D, N any](x, dst string) func(k rowing[V, D, N]) {
 			top := k.all(k.kept("top"))
 			k.pass(func() {
 				e := k.exp(k.sub(k.in(dst), top))
+				if visible {
+					e = k.visible(e)
+				}
 				k.out(dst, e)
 				k.accumulate("sum", k.doubles(e))
 			})

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"strings"
 
 	. "github.com/mmcloughlin/avo/build"
@@ -126,6 +127,12 @@ func (k *rowStream) scalar(name string) reg.VecVirtual { return k.Scalar(name) }
 
 func (k *rowStream) exp(x reg.VecVirtual) reg.VecVirtual {
 	return exponential[Op](single{k.isa}, x).(reg.VecVirtual)
+}
+
+func (k *rowStream) visible(x reg.VecVirtual) reg.VecVirtual {
+	limit := k.Vector()
+	VMOVUPS(k.constant("visible", func(int) uint32 { return math.Float32bits(0x1p-100) }), limit)
+	return k.Passed(x, x, limit)
 }
 
 func (k *rowStream) lowest() {

@@ -7689,12 +7689,15 @@ loop11:
 	VFMADD213PS   Z1, Z2, Z6
 	VADDPS        ·singleVectors+0(SB), Z6, Z6
 	VSCALEFPS     Z5, Z6, Z6
-	VMOVUPS       Z6, (AX)(R11*1)
-	VEXTRACTF64X4 $0x01, Z6, Y1
-	VCVTPS2PD     Y6, Z2
+	VMOVUPS       visibleAVX512<>+0(SB), Z1
+	VCMPPS        $0x16, Z1, Z6, K1
+	VMOVAPS.Z     Z6, K1, Z1
+	VMOVUPS       Z1, (AX)(R11*1)
+	VEXTRACTF64X4 $0x01, Z1, Y2
 	VCVTPS2PD     Y1, Z1
-	VADDPD        Z2, Z3, Z3
-	VADDPD        Z1, Z4, Z4
+	VCVTPS2PD     Y2, Z2
+	VADDPD        Z1, Z3, Z3
+	VADDPD        Z2, Z4, Z4
 	ADDQ          $0x40, BX
 	ADDQ          $0x40, R11
 	ADDQ          $0x40, SI
@@ -7732,14 +7735,17 @@ rest12:
 	VFMADD213PS   Z0, Z1, Z5
 	VADDPS        ·singleVectors+0(SB), Z5, Z5
 	VSCALEFPS     Z2, Z5, Z5
-	VMOVAPS.Z     Z5, K1, Z5
-	VMOVUPS       Z5, (AX)(R11*1)
-	VMOVAPS.Z     Z5, K1, Z5
-	VEXTRACTF64X4 $0x01, Z5, Y0
-	VCVTPS2PD     Y5, Z1
+	VMOVUPS       visibleAVX512<>+0(SB), Z0
+	VCMPPS        $0x16, Z0, Z5, K2
+	VMOVAPS.Z     Z5, K2, Z0
+	VMOVAPS.Z     Z0, K1, Z0
+	VMOVUPS       Z0, (AX)(R11*1)
+	VMOVAPS.Z     Z0, K1, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y1
 	VCVTPS2PD     Y0, Z0
-	VADDPD        Z1, Z3, Z3
-	VADDPD        Z0, Z4, Z4
+	VCVTPS2PD     Y1, Z1
+	VADDPD        Z0, Z3, Z3
+	VADDPD        Z1, Z4, Z4
 
 done13:
 	VADDPD        Z4, Z3, Z3
@@ -7808,6 +7814,24 @@ done17:
 	JG   group
 	VZEROUPPER
 	RET
+
+DATA visibleAVX512<>+0(SB)/4, $0x0d800000
+DATA visibleAVX512<>+4(SB)/4, $0x0d800000
+DATA visibleAVX512<>+8(SB)/4, $0x0d800000
+DATA visibleAVX512<>+12(SB)/4, $0x0d800000
+DATA visibleAVX512<>+16(SB)/4, $0x0d800000
+DATA visibleAVX512<>+20(SB)/4, $0x0d800000
+DATA visibleAVX512<>+24(SB)/4, $0x0d800000
+DATA visibleAVX512<>+28(SB)/4, $0x0d800000
+DATA visibleAVX512<>+32(SB)/4, $0x0d800000
+DATA visibleAVX512<>+36(SB)/4, $0x0d800000
+DATA visibleAVX512<>+40(SB)/4, $0x0d800000
+DATA visibleAVX512<>+44(SB)/4, $0x0d800000
+DATA visibleAVX512<>+48(SB)/4, $0x0d800000
+DATA visibleAVX512<>+52(SB)/4, $0x0d800000
+DATA visibleAVX512<>+56(SB)/4, $0x0d800000
+DATA visibleAVX512<>+60(SB)/4, $0x0d800000
+GLOBL visibleAVX512<>(SB), RODATA|NOPTR, $64
 
 // func softmaxGradPaddedAVX512(y []float32, dy []float32, sum []float32, scale float32, width int, rows int)
 // Requires: AVX, AVX512DQ, AVX512F, AVX512VL, CMOV
@@ -16366,12 +16390,15 @@ loop11:
 	VPSLLD       $0x17, Y6, Y6
 	VFMADD213PS  Y5, Y5, Y7
 	VMULPS       Y6, Y7, Y7
-	VMOVUPS      Y7, (AX)(R11*1)
-	VEXTRACTF128 $0x01, Y7, X5
-	VCVTPS2PD    X7, Y6
+	VMOVUPS      visibleAVX2<>+0(SB), Y5
+	VCMPPS       $0x16, Y5, Y7, Y5
+	VANDPS       Y7, Y5, Y5
+	VMOVUPS      Y5, (AX)(R11*1)
+	VEXTRACTF128 $0x01, Y5, X6
 	VCVTPS2PD    X5, Y5
-	VADDPD       Y6, Y0, Y0
-	VADDPD       Y5, Y1, Y1
+	VCVTPS2PD    X6, Y6
+	VADDPD       Y5, Y0, Y0
+	VADDPD       Y6, Y1, Y1
 	VMOVUPS      32(AX)(R11*1), Y5
 	VSUBPS       Y4, Y5, Y5
 	VMOVUPS      ·singleVectors+192(SB), Y6
@@ -16402,12 +16429,15 @@ loop11:
 	VPSLLD       $0x17, Y6, Y6
 	VFMADD213PS  Y5, Y5, Y7
 	VMULPS       Y6, Y7, Y7
-	VMOVUPS      Y7, 32(AX)(R11*1)
-	VEXTRACTF128 $0x01, Y7, X5
-	VCVTPS2PD    X7, Y6
+	VMOVUPS      visibleAVX2<>+0(SB), Y5
+	VCMPPS       $0x16, Y5, Y7, Y5
+	VANDPS       Y7, Y5, Y5
+	VMOVUPS      Y5, 32(AX)(R11*1)
+	VEXTRACTF128 $0x01, Y5, X6
 	VCVTPS2PD    X5, Y5
-	VADDPD       Y6, Y2, Y2
-	VADDPD       Y5, Y3, Y3
+	VCVTPS2PD    X6, Y6
+	VADDPD       Y5, Y2, Y2
+	VADDPD       Y6, Y3, Y3
 	ADDQ         $0x40, BX
 	ADDQ         $0x40, R11
 	ADDQ         $0x40, SI
@@ -16450,11 +16480,14 @@ rest12:
 	VPSLLD       $0x17, Y7, Y7
 	VFMADD213PS  Y6, Y6, Y8
 	VMULPS       Y7, Y8, Y8
-	VANDPS       Y5, Y8, Y8
-	VMOVUPS      Y8, (AX)(R11*1)
-	VANDPS       Y5, Y8, Y8
-	VEXTRACTF128 $0x01, Y8, X5
-	VCVTPS2PD    X8, Y6
+	VMOVUPS      visibleAVX2<>+0(SB), Y6
+	VCMPPS       $0x16, Y6, Y8, Y6
+	VANDPS       Y8, Y6, Y6
+	VANDPS       Y5, Y6, Y6
+	VMOVUPS      Y6, (AX)(R11*1)
+	VANDPS       Y5, Y6, Y6
+	VEXTRACTF128 $0x01, Y6, X5
+	VCVTPS2PD    X6, Y6
 	VCVTPS2PD    X5, Y5
 	VADDPD       Y6, Y0, Y0
 	VADDPD       Y5, Y1, Y1
@@ -16493,14 +16526,17 @@ rest12:
 	VPSLLD       $0x17, Y6, Y6
 	VFMADD213PS  Y4, Y4, Y7
 	VMULPS       Y6, Y7, Y7
-	VANDPS       Y5, Y7, Y7
-	VMOVUPS      Y7, 32(AX)(R11*1)
-	VANDPS       Y5, Y7, Y7
-	VEXTRACTF128 $0x01, Y7, X4
-	VCVTPS2PD    X7, Y5
+	VMOVUPS      visibleAVX2<>+0(SB), Y4
+	VCMPPS       $0x16, Y4, Y7, Y4
+	VANDPS       Y7, Y4, Y4
+	VANDPS       Y5, Y4, Y4
+	VMOVUPS      Y4, 32(AX)(R11*1)
+	VANDPS       Y5, Y4, Y4
+	VEXTRACTF128 $0x01, Y4, X5
 	VCVTPS2PD    X4, Y4
-	VADDPD       Y5, Y2, Y2
-	VADDPD       Y4, Y3, Y3
+	VCVTPS2PD    X5, Y5
+	VADDPD       Y4, Y2, Y2
+	VADDPD       Y5, Y3, Y3
 
 done13:
 	VADDPD       Y2, Y0, Y0
@@ -16582,6 +16618,16 @@ done17:
 	JG   group
 	VZEROUPPER
 	RET
+
+DATA visibleAVX2<>+0(SB)/4, $0x0d800000
+DATA visibleAVX2<>+4(SB)/4, $0x0d800000
+DATA visibleAVX2<>+8(SB)/4, $0x0d800000
+DATA visibleAVX2<>+12(SB)/4, $0x0d800000
+DATA visibleAVX2<>+16(SB)/4, $0x0d800000
+DATA visibleAVX2<>+20(SB)/4, $0x0d800000
+DATA visibleAVX2<>+24(SB)/4, $0x0d800000
+DATA visibleAVX2<>+28(SB)/4, $0x0d800000
+GLOBL visibleAVX2<>(SB), RODATA|NOPTR, $32
 
 // func softmaxGradPaddedAVX2(y []float32, dy []float32, sum []float32, scale float32, width int, rows int)
 // Requires: AVX, AVX2, CMOV, FMA3
