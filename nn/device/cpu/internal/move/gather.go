@@ -32,12 +32,25 @@ func (p *picking) each(f func(from, to int)) {
 	walk(p.outer, 0, 0, 0, func(from, to int) { walk(p.inner, p.axis+1, from, to, f) })
 }
 
+// lines is the number of lines along the axis.
+func (p *picking) lines() int { return p.outer.Size() * p.inner.Size() }
+
+// inBlocks is a phase that calls f for each of n elements along the axis, for about work.ElementBlock elements at a time.
+func (p *picking) inBlocks(n int, f func(i int)) work.Phase {
+	each := max(1, work.ElementBlock/max(1, p.lines()))
+	return work.Phase{Blocks: work.Ceil(n, each), Run: func(_, block int) {
+		for i := block * each; i < min((block+1)*each, n); i++ {
+			f(i)
+		}
+	}}
+}
+
 func gather(s work.Step, o op.Gather) (*work.Lowering, error) {
 	p := newPicking(work.Strides(s.InValue(0)), work.DataStrides(s.OutType()), s.InType(0).Shape, o.Axis)
 	extent := s.InType(0).Shape[o.Axis]
 	return work.Data(s, func(st *work.Storage) []work.Phase {
 		x, index, dst := st.Floats(s.In[0]), work.Value[int32](st, s.In[1]), st.Floats(s.Out)
-		return []work.Phase{{Blocks: len(index), Run: func(_, k int) {
+		return []work.Phase{p.inBlocks(len(index), func(k int) {
 			i, a, b := int(index[k]), p.from[o.Axis], p.to[o.Axis]
 			p.each(func(from, to int) {
 				if i >= 0 && i < extent {
@@ -46,7 +59,7 @@ func gather(s work.Step, o op.Gather) (*work.Lowering, error) {
 					dst[to+k*b] = 0
 				}
 			})
-		}}}
+		})}
 	}), nil
 }
 
@@ -55,17 +68,50 @@ func gatherGrad(s work.Step, o op.GatherGrad) (*work.Lowering, error) {
 	p := newPicking(work.DataStrides(s.OutType()), work.Strides(s.InValue(0)), s.InType(0).Shape, o.Axis)
 	return work.Data(s, func(st *work.Storage) []work.Phase {
 		dy, index, dst := st.Floats(s.In[0]), work.Value[int32](st, s.In[1]), st.Floats(s.Out)
-		return []work.Phase{{Blocks: o.Extent, Run: func(_, i int) {
-			a, b := p.from[o.Axis], p.to[o.Axis]
+		places := places{ends: make([]int, o.Extent), list: make([]int, len(index))}
+		return []work.Phase{{Blocks: 1, Run: func(int, int) { places.sort(index) }}, p.inBlocks(o.Extent, func(i int) {
+			a, b, picked := p.from[o.Axis], p.to[o.Axis], places.of(i)
 			p.each(func(from, to int) {
 				sum := 0.0
-				for k, at := range index {
-					if int(at) == i {
-						sum += float64(dy[to+k*b])
-					}
+				for _, k := range picked {
+					sum += float64(dy[to+k*b])
 				}
 				dst[from+i*a] = float32(sum)
 			})
-		}}}
+		})}
 	}), nil
+}
+
+// places are the places of each number in a list of numbers.
+type places struct {
+	ends []int // behind the places of a number in list
+	list []int
+}
+
+// sort finds the places in index of the numbers from 0 to before len(ends), in ascending order, and leaves out others.
+func (p *places) sort(index []int32) {
+	clear(p.ends)
+	inside := func(i int32) bool { return i >= 0 && int(i) < len(p.ends) }
+	for _, i := range index {
+		if inside(i) && int(i)+1 < len(p.ends) {
+			p.ends[i+1]++
+		}
+	}
+	for i := 1; i < len(p.ends); i++ {
+		p.ends[i] += p.ends[i-1]
+	}
+	for k, i := range index {
+		if inside(i) {
+			p.list[p.ends[i]] = k
+			p.ends[i]++
+		}
+	}
+}
+
+// of lists the places of i.
+func (p *places) of(i int) []int {
+	if i == 0 {
+		return p.list[:p.ends[0]]
+	}
+	return p.list[p.ends[i-1]:p.ends[i]]
 }
