@@ -367,9 +367,8 @@ var runOptions = options{
 		Field:     func(c *Spec) any { return &c.Precision },
 		Resumable: true, Values: option.OneOf("float32", "bfloat16", "float16", "tf32", "float64"),
 		Help: "precision in which nets store and multiply on device cuda: bfloat16, float16 with a scaled loss, tf32, or " +
-			"float32; on device cpu " +
-			"float32, or bfloat16, which takes less memory and is for processors with AMX or AVX512_BF16; weights, sums and " +
-			"the loss are float32 in all"},
+			"float32; on device cpu float32, or bfloat16, which takes less memory and is for processors with AMX or fast " +
+			"AVX512_BF16; weights, sums and the loss are float32 in all"},
 	{Name: "deterministic", Group: runGroup, Field: func(c *Spec) any { return &c.Deterministic },
 		Help: "only algorithms that give equal bits in each run, also where others are faster (device cuda; the " +
 			"others do so anyway)"},

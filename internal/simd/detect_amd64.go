@@ -24,8 +24,9 @@ var (
 	fastBFloat16 = hasBFloat16 && !slowBFloat16(intel(), cpu.X86.HasAMXBF16, cpu.X86.HasAVXVNNI)
 )
 
-// slowBFloat16 reports whether a processor with AVX512_BF16 multiplies float32 faster: Intel's from Sapphire Rapids on
-// make 0.57 times as many multiply-adds a second by VDPBF16PS as in float32. Hypervisors may hide their AMX.
+// slowBFloat16 reports whether a processor with AVX512_BF16 multiplies float32 faster. Intel's from Sapphire Rapids on,
+// which have AVX_VNNI, make 0.57 times as many multiply-adds a second by VDPBF16PS as in float32. Hypervisors may hide
+// their AMX.
 func slowBFloat16(intel, amx, avxVNNI bool) bool { return intel && (amx || avxVNNI) }
 
 // intel reports whether the processor is Intel's.

@@ -118,5 +118,5 @@ func All() []Level { return slices.Clone(own.vectors) }
 // HasBFloat16 reports whether processor and build have AVX512BF16.
 func HasBFloat16() bool { return own.bfloat16 }
 
-// FastBFloat16 reports whether they have it, and it is no slower than products of float32.
+// FastBFloat16 reports whether processor and build have AVX512BF16, and it is no slower than products of float32.
 func FastBFloat16() bool { return own.fast }

@@ -33,7 +33,7 @@ type Options struct {
 	// and on AMX so are rows of tokens between linear layers, attention and elementwise ops: see Narrow. Sums stay
 	// float32, and so do all other stored numbers: weights, their gradients, statistics, sums along a net, and inputs.
 	// Attention stores no matrix of scores; AMX rounds its factors, and others multiply float32, as without the option.
-	// The option is made for processors with AMX or AVX512_BF16; others round too, and multiply in float32.
+	// The option is made for processors with AMX or fast AVX512_BF16; others round too, and multiply in float32.
 	// Winograd's algorithm is off in this mode.
 	//
 	// Processors with AVX-512 give the bits of AVX512_BF16, and those with AVX2 or NEON do so except in gradients of

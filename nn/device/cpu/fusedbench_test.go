@@ -32,7 +32,11 @@ func BenchmarkGradBehindReLU(b *testing.B) {
 				}
 				d := open(b, 0)
 				defer d.Close()
-				k := bind(b, d, &p.Program, p.weights, p.grouped(d))
+				groups := p.grouped(d)
+				if len(groups) != 1 {
+					b.Fatalf("%d groups", len(groups))
+				}
+				k := bind(b, d, &p.Program, p.weights, groups)
 				defer k.free()
 				k.run(b)
 				last := bound{kernels: k.kernels[len(k.kernels)-1:]}

@@ -53,8 +53,8 @@ type tile struct {
 func (t tile) acc(m, j int) reg.VecPhysical { return t.regs[m*t.vectors+j] }
 func (t tile) b(j int) reg.VecPhysical      { return t.regs[t.rows*t.vectors+j] }
 
-// fetches is the number of cache lines of Ahead that a turn of the loop fetches: of the largest tiles one for about 400
-// multiply-adds.
+// fetches is the number of cache lines of Ahead that a turn of the loop fetches. The largest tiles fetch one for about
+// 400 multiply-adds.
 func (t tile) fetches() int {
 	if t.masks {
 		return unroll

@@ -166,7 +166,7 @@ func (k *neonRows) exp(x neon.Vec) neon.Vec {
 	return (*exponential[*neonParts](m, &neonParts{x}))[0]
 }
 
-func (k *neonRows) visible(x neon.Vec) neon.Vec {
+func (k *neonRows) withoutSmall(x neon.Vec) neon.Vec {
 	small := k.Op("fcmge", neon.S4, k.Bits(neon.S4, uint64(math.Float32bits(0x1p-100))), x)
 	return k.Op("bic", neon.S4, x, small)
 }

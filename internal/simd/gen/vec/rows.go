@@ -22,7 +22,7 @@ type rowing[V, D, N any] interface {
 	sub(a, b V) V
 	mul(a, b V) V
 	exp(x V) V
-	visible(x V) V        // x, and 0 if it is 2^-100 at most
+	withoutSmall(x V) V   // x, and 0 if it is 2^-100 at most
 	scalar(name string) V // an argument, in all lanes
 
 	lowest()   // resets the largest element
@@ -81,7 +81,7 @@ func rowKernels[V, D, N any]() []rowKernel[V, D, N] {
 	}
 }
 
-func softmax[V, D, N any](x, dst string, visible bool) func(k rowing[V, D, N]) {
+func softmax[V, D, N any](x, dst string, withoutSmall bool) func(k rowing[V, D, N]) {
 	return func(k rowing[V, D, N]) {
 		k.phase(func() {
 			k.lowest()
@@ -100,8 +100,8 @@ func softmax[V, D, N any](x, dst string, visible bool) func(k rowing[V, D, N]) {
 			top := k.all(k.kept("top"))
 			k.pass(func() {
 				e := k.exp(k.sub(k.in(dst), top))
-				if visible {
-					e = k.visible(e)
+				if withoutSmall {
+					e = k.withoutSmall(e)
 				}
 				k.out(dst, e)
 				k.accumulate("sum", k.doubles(e))

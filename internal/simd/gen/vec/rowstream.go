@@ -129,9 +129,9 @@ func (k *rowStream) exp(x reg.VecVirtual) reg.VecVirtual {
 	return exponential[Op](single{k.isa}, x).(reg.VecVirtual)
 }
 
-func (k *rowStream) visible(x reg.VecVirtual) reg.VecVirtual {
+func (k *rowStream) withoutSmall(x reg.VecVirtual) reg.VecVirtual {
 	limit := k.Vector()
-	VMOVUPS(k.constant("visible", func(int) uint32 { return math.Float32bits(0x1p-100) }), limit)
+	VMOVUPS(k.constant("small", func(int) uint32 { return math.Float32bits(0x1p-100) }), limit)
 	return k.Passed(x, x, limit)
 }
 

@@ -33,8 +33,8 @@ type Args struct {
 	StepC, JumpC int
 	From         *float32 // added to the tile, with the steps of C, or nil; C itself for a sum in parts
 	ReLU         int      // 1 to write 0 instead of negative results
-	// While it multiplies, the kernel prefetches cache lines into the second level: Ahead, then each AheadStep bytes behind
-	// the last. It counts AheadLines down; at 0 or less it stays at one line. For nil both are 0.
+	// While it multiplies, the kernel prefetches cache lines into the second level: Ahead, then each AheadStep bytes
+	// behind the last. It counts AheadLines down; at 0 or less it stays at one line. If Ahead is nil, AheadStep is 0.
 	Ahead                 unsafe.Pointer
 	AheadStep, AheadLines int
 	zero                  int // 0, which the kernel reads

@@ -206,7 +206,7 @@ func (c check) run(source func(r *rand.Rand, n int) []float32) error {
 	ahead := c.rows // lines to prefetch
 	args.Ahead, args.AheadStep, args.AheadLines = unsafe.Pointer(&a[0]), 64, ahead
 	kernel(args)
-	if n, steps := ahead-args.AheadLines, args.Taps*args.Depth; n > steps || n == 0 && args.Depth >= 4 {
+	if n, steps := ahead-args.AheadLines, args.Taps*args.Depth; n > steps || n < args.Taps*(args.Depth/4) {
 		return fmt.Errorf("%d steps count %d lines", steps, n)
 	}
 	for i, x := range dst {

@@ -35,9 +35,10 @@ func (p *picking) each(f func(from, to int)) {
 // lines is the number of lines along the axis.
 func (p *picking) lines() int { return p.outer.Size() * p.inner.Size() }
 
-// inBlocks is a phase that calls f for each of n elements along the axis, for about work.ElementBlock elements at a time.
-func (p *picking) inBlocks(n int, f func(i int)) work.Phase {
-	each := max(1, work.ElementBlock/max(1, p.lines()))
+// inBlocks is a phase that calls f for each of n elements along the axis. f does the given number of steps in a line; a
+// block is about work.ElementBlock steps.
+func (p *picking) inBlocks(n, steps int, f func(i int)) work.Phase {
+	each := max(1, work.ElementBlock/max(1, p.lines()*steps))
 	return work.Phase{Blocks: work.Ceil(n, each), Run: func(_, block int) {
 		for i := block * each; i < min((block+1)*each, n); i++ {
 			f(i)
@@ -50,7 +51,7 @@ func gather(s work.Step, o op.Gather) (*work.Lowering, error) {
 	extent := s.InType(0).Shape[o.Axis]
 	return work.Data(s, func(st *work.Storage) []work.Phase {
 		x, index, dst := st.Floats(s.In[0]), work.Value[int32](st, s.In[1]), st.Floats(s.Out)
-		return []work.Phase{p.inBlocks(len(index), func(k int) {
+		return []work.Phase{p.inBlocks(len(index), 1, func(k int) {
 			i, a, b := int(index[k]), p.from[o.Axis], p.to[o.Axis]
 			p.each(func(from, to int) {
 				if i >= 0 && i < extent {
@@ -68,50 +69,52 @@ func gatherGrad(s work.Step, o op.GatherGrad) (*work.Lowering, error) {
 	p := newPicking(work.DataStrides(s.OutType()), work.Strides(s.InValue(0)), s.InType(0).Shape, o.Axis)
 	return work.Data(s, func(st *work.Storage) []work.Phase {
 		dy, index, dst := st.Floats(s.In[0]), work.Value[int32](st, s.In[1]), st.Floats(s.Out)
-		places := places{ends: make([]int, o.Extent), list: make([]int, len(index))}
-		return []work.Phase{{Blocks: 1, Run: func(int, int) { places.sort(index) }}, p.inBlocks(o.Extent, func(i int) {
-			a, b, picked := p.from[o.Axis], p.to[o.Axis], places.of(i)
-			p.each(func(from, to int) {
-				sum := 0.0
-				for _, k := range picked {
-					sum += float64(dy[to+k*b])
-				}
-				dst[from+i*a] = float32(sum)
-			})
-		})}
+		places := newPlaces(o.Extent, len(index))
+		steps := 1 + len(index)/o.Extent
+		return []work.Phase{
+			{Blocks: 1, Run: func(int, int) { places.sort(index) }},
+			p.inBlocks(o.Extent, steps, func(i int) {
+				a, b, picked := p.from[o.Axis], p.to[o.Axis], places.of(i)
+				p.each(func(from, to int) {
+					sum := 0.0
+					for _, k := range picked {
+						sum += float64(dy[to+k*b])
+					}
+					dst[from+i*a] = float32(sum)
+				})
+			}),
+		}
 	}), nil
 }
 
 // places are the places of each number in a list of numbers.
 type places struct {
-	ends []int // behind the places of a number in list
+	ends []int // those of number i are in list from ends[i] to before ends[i+1]
 	list []int
 }
 
-// sort finds the places in index of the numbers from 0 to before len(ends), in ascending order, and leaves out others.
+// newPlaces is for lists of n numbers, of which those from 0 to before extent count.
+func newPlaces(extent, n int) *places { return &places{make([]int, extent+2), make([]int, n)} }
+
+// sort finds the places in index, in ascending order.
 func (p *places) sort(index []int32) {
 	clear(p.ends)
-	inside := func(i int32) bool { return i >= 0 && int(i) < len(p.ends) }
+	counts := func(i int32) bool { return i >= 0 && int(i)+2 < len(p.ends) }
 	for _, i := range index {
-		if inside(i) && int(i)+1 < len(p.ends) {
-			p.ends[i+1]++
+		if counts(i) {
+			p.ends[i+2]++
 		}
 	}
-	for i := 1; i < len(p.ends); i++ {
+	for i := 2; i < len(p.ends); i++ {
 		p.ends[i] += p.ends[i-1]
 	}
 	for k, i := range index {
-		if inside(i) {
-			p.list[p.ends[i]] = k
-			p.ends[i]++
+		if counts(i) {
+			p.list[p.ends[i+1]] = k
+			p.ends[i+1]++
 		}
 	}
 }
 
 // of lists the places of i.
-func (p *places) of(i int) []int {
-	if i == 0 {
-		return p.list[:p.ends[0]]
-	}
-	return p.list[p.ends[i-1]:p.ends[i]]
-}
+func (p *places) of(i int) []int { return p.list[p.ends[i]:p.ends[i+1]] }

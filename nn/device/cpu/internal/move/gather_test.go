@@ -6,12 +6,12 @@ import (
 	"testing"
 )
 
-// TestPlaces sorts lists with numbers outside, twice each.
+// TestPlaces has lists with numbers that do not count. Each places sorts two lists.
 func TestPlaces(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, extent := range []int{1, 2, 7} {
 		for _, n := range []int{0, 1, 40} {
-			p := places{ends: make([]int, extent), list: make([]int, n)}
+			p := newPlaces(extent, n)
 			for range 2 {
 				index := make([]int32, n)
 				want := make([][]int, extent)

@@ -8,8 +8,8 @@ import (
 )
 
 // ahead prefetches memory into the second level cache while tiles of a block are computed: what the block ends with,
-// then the operands of the next block. Kernels of products fetch cache lines while they multiply; between calls of
-// others, a few lines are fetched after each tile.
+// then the operands of the next block. Kernels of products fetch cache lines while they multiply. Other kernels do not:
+// a few lines are fetched between their calls.
 type ahead struct {
 	set     *kern.Set
 	parts   [mostAhead]rowsAhead
@@ -24,10 +24,11 @@ const mostAhead = 6
 
 // rowsAhead are rows of an array that wait to be prefetched. Distances are in bytes.
 type rowsAhead struct {
-	first        unsafe.Pointer
-	rows, stride int // none if all lines are fetched; from a row to the next
-	lines        int // cache lines of a row
-	row, line    int // the next one
+	first     unsafe.Pointer
+	rows      int // 0 when all lines are fetched
+	stride    int // from a row to the next
+	lines     int // cache lines of a row
+	row, line int // the next one
 }
 
 const (

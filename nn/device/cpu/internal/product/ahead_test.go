@@ -113,13 +113,13 @@ func inKernels(t *testing.T, rows, width, stride, most int, x []float32) {
 		}
 	}
 	if missing > 0 || len(fetched) > 0 {
-		t.Errorf("%d rows of %d, stride %d, kernels of %d lines: %d lines are missing or fetched twice, others are fetched: %v",
-			rows, width, stride, most, missing, fetched)
+		t.Errorf("%d rows of %d, stride %d, kernels of %d lines: %d are missing or fetched twice, others fetched: %v", rows,
+			width, stride, most, missing, fetched)
 	}
 }
 
-// TestFetchResults checks that the blocks of a product together fetch all lines of its result and of the operands of its
-// epilogue, each with its own pixels and columns.
+// TestFetchResults checks that the blocks of a product together fetch all lines of its result and of an operand of its
+// epilogue, each its own pixels and columns.
 func TestFetchResults(t *testing.T) {
 	set := kern.For(simd.Best())
 	if set == nil {
@@ -153,7 +153,8 @@ func TestFetchResults(t *testing.T) {
 			delete(fetched, at)
 		}
 		if wrong > 0 || len(fetched) > 0 {
-			t.Errorf("%+v, %d blocks: %d lines are fetched too often or not, %d others are", c, len(k.blocks), wrong, len(fetched))
+			t.Errorf("%+v, %d blocks: %d lines are not fetched twice, %d others are fetched", c, len(k.blocks), wrong,
+				len(fetched))
 		}
 	}
 }

@@ -36,11 +36,11 @@ type folded struct {
 // blockSums are sums of two quantities over the pixels of each channel. Each block is summed as soon as it is computed.
 type blockSums struct {
 	// bind returns three functions: prepare fills the parameters of a row of channels (nil without parameters), add sums a
-	// matrix, and finish receives the totals of a channel. If operands in reads are stored as bfloat16, rooms has space for
-	// them, by worker.
+	// matrix, and finish receives the totals of a channel. If operands in reads are stored as bfloat16, rooms has space
+	// for them, by worker.
 	bind func(s *work.Storage, rooms [][][]float32) (prepare func(row []float32, r nhwc.Rows), add addSums,
 		finish func(channel int, first, second float64))
-	reads []int // the sums' operands beside the result, with its shape, or -1
+	reads []int // the sums' operands beside the result, with its shape
 	// store returns an add that also stores the result as bfloat16, or nil.
 	store func(s *work.Storage) addSums
 
@@ -152,9 +152,7 @@ func (e *epilogue) bind(s *work.Storage, keep bool, k *boundEpilogue, p *product
 		prepare, add, finish := b.bind(s, rooms)
 		k.add, k.partial, k.stride, k.parameters = add, s.Scratch64(b.partial), b.stride(), s.Scratch(b.parameters)
 		for _, v := range b.reads {
-			if v >= 0 {
-				k.reads = append(k.reads, s.Pieces(v))
-			}
+			k.reads = append(k.reads, s.Pieces(v))
 		}
 		if store := b.store(s); k.waits && store != nil {
 			k.add, k.stores = store, true

@@ -284,16 +284,15 @@ func (d Options) gradBehindReLU(p productStep, grad, sums work.Step, more int) (
 	}
 	b := norm.NewGradSums(sums, sums.Op.(op.BatchNormGradSums))
 	relu := grad.In[0]
-	reads := []int{b.X, relu, more}
-	if set := d.kernels(p.product); set.Narrow == nil && set.Tiles == nil {
-		n := 2
-		if more >= 0 {
-			n = 3
-		}
-		p.product = p.besides(n)
-	}
 	if err := work.IsData(grad, b.X, relu, more); err != nil {
 		return nil, err
+	}
+	reads := []int{b.X, relu}
+	if more >= 0 {
+		reads = append(reads, more)
+	}
+	if set := d.kernels(p.product); set.Narrow == nil && set.Tiles == nil { // those sum a few columns at a time
+		p.product = p.besides(len(reads))
 	}
 	l := d.summed(p, grad, sums, &blockSums{reads: reads,
 		bind: func(st *work.Storage, rooms [][][]float32) (func([]float32, nhwc.Rows), addSums, func(int, float64, float64)) {

@@ -19,8 +19,9 @@ const (
 	wideVector     = 288
 )
 
-// besideCache is about the size in bytes of the result of a block and of the other operands of its epilogue, which have to
-// stay in the second level cache. Fewer than leastPixels, four tiles of AVX-512, would read the weights too often.
+// besideCache is about the size in bytes of the result of a block and of the other operands of its epilogue, which have
+// to stay in the second level cache. Fewer pixels than leastPixels, four tiles of AVX-512, would read the weights too
+// often.
 const (
 	besideCache = 1 << 20
 	leastPixels = 56
@@ -31,7 +32,7 @@ func (p *product) besides(n int) *product {
 	q := *p
 	q.grids = slices.Clone(p.grids)
 	for i := range q.grids {
-		q.grids[i].most = min(blockPixels, max(leastPixels, besideCache/(4*(1+n)*p.dstC)))
+		q.grids[i].most = min(blockPixels, max(leastPixels, besideCache/(4*(1+n)*p.rows)))
 	}
 	return &q
 }

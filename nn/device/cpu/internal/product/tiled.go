@@ -389,8 +389,8 @@ func (k *tiledKernel) run(worker, block int) {
 	}
 }
 
-// fetchResults adds to next what the epilogue of a block reads, and the results with their addend, which kernels fetch as
-// they begin.
+// fetchResults adds to next what the epilogue of a block reads, then the results and their addend, which kernels fetch
+// as they begin: what fits into besideCache.
 func (k *tiledKernel) fetchResults(next *ahead, b *tiledBlock) {
 	g := &k.targets[b.target]
 	if !g.to.whole(k.product) {
@@ -398,7 +398,12 @@ func (k *tiledKernel) fetchResults(next *ahead, b *tiledBlock) {
 	}
 	columns := min(b.panels*k.set.Columns(), k.rows-b.panel*k.set.Columns())
 	at := k.place(g, b, 0, 0) + b.panel*k.set.Columns()
-	fetch := func(x *work.Pieces) { next.addPieces(x, at, b.images*b.lines*g.width, columns, k.dstC) }
+	rows, room := b.images*b.lines*g.width, besideCache
+	fetch := func(x *work.Pieces) {
+		if room -= 4 * rows * columns; room >= 0 {
+			next.addPieces(x, at, rows, columns, k.dstC)
+		}
+	}
 	for _, x := range k.reads {
 		fetch(x)
 	}

@@ -7689,7 +7689,7 @@ loop11:
 	VFMADD213PS   Z1, Z2, Z6
 	VADDPS        ·singleVectors+0(SB), Z6, Z6
 	VSCALEFPS     Z5, Z6, Z6
-	VMOVUPS       visibleAVX512<>+0(SB), Z1
+	VMOVUPS       smallAVX512<>+0(SB), Z1
 	VCMPPS        $0x16, Z1, Z6, K1
 	VMOVAPS.Z     Z6, K1, Z1
 	VMOVUPS       Z1, (AX)(R11*1)
@@ -7735,7 +7735,7 @@ rest12:
 	VFMADD213PS   Z0, Z1, Z5
 	VADDPS        ·singleVectors+0(SB), Z5, Z5
 	VSCALEFPS     Z2, Z5, Z5
-	VMOVUPS       visibleAVX512<>+0(SB), Z0
+	VMOVUPS       smallAVX512<>+0(SB), Z0
 	VCMPPS        $0x16, Z0, Z5, K2
 	VMOVAPS.Z     Z5, K2, Z0
 	VMOVAPS.Z     Z0, K1, Z0
@@ -7815,23 +7815,23 @@ done17:
 	VZEROUPPER
 	RET
 
-DATA visibleAVX512<>+0(SB)/4, $0x0d800000
-DATA visibleAVX512<>+4(SB)/4, $0x0d800000
-DATA visibleAVX512<>+8(SB)/4, $0x0d800000
-DATA visibleAVX512<>+12(SB)/4, $0x0d800000
-DATA visibleAVX512<>+16(SB)/4, $0x0d800000
-DATA visibleAVX512<>+20(SB)/4, $0x0d800000
-DATA visibleAVX512<>+24(SB)/4, $0x0d800000
-DATA visibleAVX512<>+28(SB)/4, $0x0d800000
-DATA visibleAVX512<>+32(SB)/4, $0x0d800000
-DATA visibleAVX512<>+36(SB)/4, $0x0d800000
-DATA visibleAVX512<>+40(SB)/4, $0x0d800000
-DATA visibleAVX512<>+44(SB)/4, $0x0d800000
-DATA visibleAVX512<>+48(SB)/4, $0x0d800000
-DATA visibleAVX512<>+52(SB)/4, $0x0d800000
-DATA visibleAVX512<>+56(SB)/4, $0x0d800000
-DATA visibleAVX512<>+60(SB)/4, $0x0d800000
-GLOBL visibleAVX512<>(SB), RODATA|NOPTR, $64
+DATA smallAVX512<>+0(SB)/4, $0x0d800000
+DATA smallAVX512<>+4(SB)/4, $0x0d800000
+DATA smallAVX512<>+8(SB)/4, $0x0d800000
+DATA smallAVX512<>+12(SB)/4, $0x0d800000
+DATA smallAVX512<>+16(SB)/4, $0x0d800000
+DATA smallAVX512<>+20(SB)/4, $0x0d800000
+DATA smallAVX512<>+24(SB)/4, $0x0d800000
+DATA smallAVX512<>+28(SB)/4, $0x0d800000
+DATA smallAVX512<>+32(SB)/4, $0x0d800000
+DATA smallAVX512<>+36(SB)/4, $0x0d800000
+DATA smallAVX512<>+40(SB)/4, $0x0d800000
+DATA smallAVX512<>+44(SB)/4, $0x0d800000
+DATA smallAVX512<>+48(SB)/4, $0x0d800000
+DATA smallAVX512<>+52(SB)/4, $0x0d800000
+DATA smallAVX512<>+56(SB)/4, $0x0d800000
+DATA smallAVX512<>+60(SB)/4, $0x0d800000
+GLOBL smallAVX512<>(SB), RODATA|NOPTR, $64
 
 // func softmaxGradPaddedAVX512(y []float32, dy []float32, sum []float32, scale float32, width int, rows int)
 // Requires: AVX, AVX512DQ, AVX512F, AVX512VL, CMOV
@@ -16390,7 +16390,7 @@ loop11:
 	VPSLLD       $0x17, Y6, Y6
 	VFMADD213PS  Y5, Y5, Y7
 	VMULPS       Y6, Y7, Y7
-	VMOVUPS      visibleAVX2<>+0(SB), Y5
+	VMOVUPS      smallAVX2<>+0(SB), Y5
 	VCMPPS       $0x16, Y5, Y7, Y5
 	VANDPS       Y7, Y5, Y5
 	VMOVUPS      Y5, (AX)(R11*1)
@@ -16429,7 +16429,7 @@ loop11:
 	VPSLLD       $0x17, Y6, Y6
 	VFMADD213PS  Y5, Y5, Y7
 	VMULPS       Y6, Y7, Y7
-	VMOVUPS      visibleAVX2<>+0(SB), Y5
+	VMOVUPS      smallAVX2<>+0(SB), Y5
 	VCMPPS       $0x16, Y5, Y7, Y5
 	VANDPS       Y7, Y5, Y5
 	VMOVUPS      Y5, 32(AX)(R11*1)
@@ -16480,7 +16480,7 @@ rest12:
 	VPSLLD       $0x17, Y7, Y7
 	VFMADD213PS  Y6, Y6, Y8
 	VMULPS       Y7, Y8, Y8
-	VMOVUPS      visibleAVX2<>+0(SB), Y6
+	VMOVUPS      smallAVX2<>+0(SB), Y6
 	VCMPPS       $0x16, Y6, Y8, Y6
 	VANDPS       Y8, Y6, Y6
 	VANDPS       Y5, Y6, Y6
@@ -16526,7 +16526,7 @@ rest12:
 	VPSLLD       $0x17, Y6, Y6
 	VFMADD213PS  Y4, Y4, Y7
 	VMULPS       Y6, Y7, Y7
-	VMOVUPS      visibleAVX2<>+0(SB), Y4
+	VMOVUPS      smallAVX2<>+0(SB), Y4
 	VCMPPS       $0x16, Y4, Y7, Y4
 	VANDPS       Y7, Y4, Y4
 	VANDPS       Y5, Y4, Y4
@@ -16619,15 +16619,15 @@ done17:
 	VZEROUPPER
 	RET
 
-DATA visibleAVX2<>+0(SB)/4, $0x0d800000
-DATA visibleAVX2<>+4(SB)/4, $0x0d800000
-DATA visibleAVX2<>+8(SB)/4, $0x0d800000
-DATA visibleAVX2<>+12(SB)/4, $0x0d800000
-DATA visibleAVX2<>+16(SB)/4, $0x0d800000
-DATA visibleAVX2<>+20(SB)/4, $0x0d800000
-DATA visibleAVX2<>+24(SB)/4, $0x0d800000
-DATA visibleAVX2<>+28(SB)/4, $0x0d800000
-GLOBL visibleAVX2<>(SB), RODATA|NOPTR, $32
+DATA smallAVX2<>+0(SB)/4, $0x0d800000
+DATA smallAVX2<>+4(SB)/4, $0x0d800000
+DATA smallAVX2<>+8(SB)/4, $0x0d800000
+DATA smallAVX2<>+12(SB)/4, $0x0d800000
+DATA smallAVX2<>+16(SB)/4, $0x0d800000
+DATA smallAVX2<>+20(SB)/4, $0x0d800000
+DATA smallAVX2<>+24(SB)/4, $0x0d800000
+DATA smallAVX2<>+28(SB)/4, $0x0d800000
+GLOBL smallAVX2<>(SB), RODATA|NOPTR, $32
 
 // func softmaxGradPaddedAVX2(y []float32, dy []float32, sum []float32, scale float32, width int, rows int)
 // Requires: AVX, AVX2, CMOV, FMA3

@@ -10,8 +10,8 @@ type Rows struct {
 	// SoftmaxGrad sets dst to scale·y·(dy − Σ y·dy) for a softmax y. It adds y·(dy − Σ y·dy) to sum unless that is nil.
 	SoftmaxGrad func(dst, y, dy, sum []float32, scale float32, width, rows int)
 	// SoftmaxPadded and SoftmaxGradPadded are the same with results in x and in dy. Rows of x, y and dy are Padded(width)
-	// apart, those of bias and sum width. Weights up to 2^-100 of the largest are 0: on Intel's processors products with
-	// denormal numbers take ten times as long.
+	// apart, those of bias and sum width. Weights up to 2^-100 of the largest are 0: they or their products with
+	// gradients could be denormal, with which Intel's processors multiply ten times as long.
 	SoftmaxPadded     func(x, bias []float32, scale float32, width, rows int)
 	SoftmaxGradPadded func(y, dy, sum []float32, scale float32, width, rows int)
 	// LayerNorm sets dst to x̂·gain + bias, where x̂ is (x − mean)/√(variance + eps) of a row. gain and bias have width
