@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"onlinerna/nn/op"
 )
 
 // TestPlaces has lists with numbers that do not count. Each places sorts two lists.
@@ -29,6 +31,23 @@ func TestPlaces(t *testing.T) {
 					}
 				}
 			}
+		}
+	}
+}
+
+// TestInBlocks checks that blocks have each element once, and several elements where these are small.
+func TestInBlocks(t *testing.T) {
+	for _, c := range []struct{ lines, n, steps, blocks int }{
+		{1, 1000, 1, 1}, {100, 1000, 1, 7}, {100, 1000, 10, 63}, {1 << 20, 3, 1, 3}, {1, 0, 1, 0}, {0, 5, 1, 1},
+	} {
+		p := &picking{outer: op.Shape{c.lines}}
+		seen := make([]int, c.n)
+		phase := p.inBlocks(c.n, c.steps, func(i int) { seen[i]++ })
+		for block := range phase.Blocks {
+			phase.Run(0, block)
+		}
+		if i := slices.IndexFunc(seen, func(n int) bool { return n != 1 }); phase.Blocks != c.blocks || i >= 0 {
+			t.Errorf("%+v: %d blocks; element %d is not there once", c, phase.Blocks, i)
 		}
 	}
 }

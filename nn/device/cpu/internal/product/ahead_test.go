@@ -159,6 +159,40 @@ func TestFetchResults(t *testing.T) {
 	}
 }
 
+// Results larger than a cache are not fetched.
+func TestFetchLargeResults(t *testing.T) {
+	set := kern.For(simd.Best())
+	if set == nil {
+		t.Skip("there are no kernels in this build")
+	}
+	const size, rows = 15, 2048
+	p := &product{
+		grids: []target{{grid: grid{images: 1, height: size, width: size, rowStep: 1, colStep: 1, taps: []tap{{}},
+			srcH: size, srcW: size, srcC: 32, channels: 32}, stepH: 1, stepW: 1}},
+		groups: 1, rows: rows, dstH: size, dstW: size, dstC: rows,
+	}
+	x := aligned(size * size * rows)
+	k := &tiledKernel{tiled: newTiled(p, set, 1, 1, false), dst: work.Whole(x)}
+	var f ahead
+	f.start(set)
+	if k.fetchResults(&f, &k.blocks[0]); len(fetchedBy(&f, 7)) > 0 {
+		t.Errorf("%d bytes are fetched", 4*len(x))
+	}
+}
+
+// Blocks are smaller if their epilogue reads wide images.
+func TestBesides(t *testing.T) {
+	for _, c := range []struct{ rows, size, n, images, lines int }{
+		{256, 56, 3, 1, 4}, {512, 28, 3, 1, 4}, {512, 28, 2, 1, 6}, {1024, 14, 3, 1, 4}, {2048, 7, 3, 1, 7}, {64, 14, 3, 1, 14},
+		{64, 7, 3, 4, 7},
+	} {
+		p := &product{grids: []target{{grid: grid{images: 4, height: c.size, width: c.size}}}, rows: c.rows}
+		if got := p.besides(c.n).grids[0].cut(); got != (cut{c.images, c.lines}) || p.grids[0].most != 0 {
+			t.Errorf("%+v: blocks of %+v", c, got)
+		}
+	}
+}
+
 // aligned returns n elements from the start of a cache line on.
 func aligned(n int) []float32 {
 	x := make([]float32, n+lineBytes/4)
