@@ -127,11 +127,7 @@ func TestFetchResults(t *testing.T) {
 	}
 	const images, size, rows = 3, 9, 320 // columns of whole lines
 	for _, c := range []struct{ blocks, workers, most int }{{1, 1, 0}, {64, 8, 0}, {1, 1, 20}, {64, 3, 60}} {
-		p := &product{
-			grids: []target{{grid: grid{images: images, height: size, width: size, rowStep: 1, colStep: 1, taps: []tap{{}},
-				srcH: size, srcW: size, srcC: 32, channels: 32, most: c.most}, stepH: 1, stepW: 1}},
-			groups: 1, rows: rows, dstH: size, dstW: size, dstC: rows,
-		}
+		p := pointwise(images, size, rows, c.most)
 		x := aligned(images * size * size * rows)
 		k := &tiledKernel{tiled: newTiled(p, set, c.blocks, c.workers, false), dst: work.Whole(x)}
 		k.reads = []*work.Pieces{work.Whole(x)}
@@ -166,12 +162,7 @@ func TestFetchLargeResults(t *testing.T) {
 		t.Skip("there are no kernels in this build")
 	}
 	const size, rows = 15, 2048
-	p := &product{
-		grids: []target{{grid: grid{images: 1, height: size, width: size, rowStep: 1, colStep: 1, taps: []tap{{}},
-			srcH: size, srcW: size, srcC: 32, channels: 32}, stepH: 1, stepW: 1}},
-		groups: 1, rows: rows, dstH: size, dstW: size, dstC: rows,
-	}
-	x := aligned(size * size * rows)
+	p, x := pointwise(1, size, rows, 0), aligned(size*size*rows)
 	k := &tiledKernel{tiled: newTiled(p, set, 1, 1, false), dst: work.Whole(x)}
 	var f ahead
 	f.start(set)
@@ -183,13 +174,22 @@ func TestFetchLargeResults(t *testing.T) {
 // Blocks are smaller if their epilogue reads wide images.
 func TestBesides(t *testing.T) {
 	for _, c := range []struct{ rows, size, n, images, lines int }{
-		{256, 56, 3, 1, 4}, {512, 28, 3, 1, 4}, {512, 28, 2, 1, 6}, {1024, 14, 3, 1, 4}, {2048, 7, 3, 1, 7}, {64, 14, 3, 1, 14},
-		{64, 7, 3, 4, 7},
+		{256, 56, 3, 1, 4}, {512, 28, 3, 1, 4}, {512, 28, 2, 1, 6}, {1024, 14, 3, 1, 4}, {2048, 7, 3, 1, 7},
+		{64, 14, 3, 1, 14}, {64, 7, 3, 4, 7},
 	} {
 		p := &product{grids: []target{{grid: grid{images: 4, height: c.size, width: c.size}}}, rows: c.rows}
 		if got := p.besides(c.n).grids[0].cut(); got != (cut{c.images, c.lines}) || p.grids[0].most != 0 {
 			t.Errorf("%+v: blocks of %+v", c, got)
 		}
+	}
+}
+
+// pointwise is a 1×1 convolution of 32 channels to others, with a largest number of pixels of a block.
+func pointwise(images, size, others, most int) *product {
+	return &product{
+		grids: []target{{grid: grid{images: images, height: size, width: size, rowStep: 1, colStep: 1, taps: []tap{{}},
+			srcH: size, srcW: size, srcC: 32, channels: 32, most: most}, stepH: 1, stepW: 1}},
+		groups: 1, rows: others, dstH: size, dstW: size, dstC: others,
 	}
 }
 
