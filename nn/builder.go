@@ -54,11 +54,21 @@ func (b *Builder) Param(name string, init Init, shape ...int) *G.Node {
 // AddParam is Param with the other fields that p has.
 func (b *Builder) AddParam(p Param) *G.Node { return b.param(p) }
 
-// Buffer adds integers to the state dict that PyTorch's net has there. The net itself reads constants.
-func (b *Builder) Buffer(name string, values []int64, shape ...int) {
-	if b.claim(name) {
-		b.model.entries = append(b.model.entries, Entry{name, shape, "int64", Buffer, 0, values})
+// Buffer adds numbers to the state dict that PyTorch's net has there: an []int64, or a []float64, which is stored as
+// Config.DType. The net itself reads constants.
+func (b *Builder) Buffer(name string, values any, shape ...int) {
+	if !b.claim(name) {
+		return
 	}
+	dtype := "int64"
+	switch x := values.(type) {
+	case []int64:
+	case []float64:
+		dtype, values = b.model.Config.DType.String(), b.floats(x)
+	default:
+		b.Fail(fmt.Errorf("buffer %s is a %T: it must be an []int64 or a []float64", name, values))
+	}
+	b.model.entries = append(b.model.entries, Entry{name, shape, dtype, Buffer, 0, values})
 }
 
 // apply adds one of the ops of a layer.

@@ -24,13 +24,7 @@ func (b *Builder) Constant(name string, t op.Tensor) *G.Node {
 	case []int32:
 		n = len(x)
 	case []float64:
-		if n = len(x); b.Config().DType == op.Float32 {
-			y := make([]float32, n)
-			for i, v := range x {
-				y[i] = float32(v)
-			}
-			t.Data = y
-		}
+		n, t.Data = len(x), b.floats(x)
 	}
 	if len(t.Shape) == 0 || n != t.Shape.Size() {
 		b.err = fmt.Errorf("constant %s is a %T of shape %v: it must be a []float64 or []int32 that fills the shape",
@@ -43,6 +37,18 @@ func (b *Builder) Constant(name string, t op.Tensor) *G.Node {
 		return nil
 	}
 	return b.model.Graph.AddNode(G.NewConstant(v, G.WithName(name)))
+}
+
+// floats are x as numbers of Config.DType.
+func (b *Builder) floats(x []float64) any {
+	if b.Config().DType != op.Float32 {
+		return x
+	}
+	y := make([]float32, len(x))
+	for i, v := range x {
+		y[i] = float32(v)
+	}
+	return y
 }
 
 // Gather picks elements along an axis of x by their indices, a constant.

@@ -137,11 +137,11 @@ const (
 type Entry struct {
 	Name  string
 	Shape op.Shape
-	DType string // "float32" or "float64", Config.DType; "int64" for BatchesTracked and Buffer
+	DType string // "float32" or "float64", Config.DType; "int64" for BatchesTracked and integers of a Buffer
 	Kind  EntryKind
 	Index int
 
-	Values []int64 // of a Buffer
+	Values any // of a Buffer, a slice of DType
 }
 
 // StateDict lists the tensors of stored weights, with torchvision's names, shapes and order.

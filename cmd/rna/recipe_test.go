@@ -60,8 +60,10 @@ func smallNet(t *testing.T, r *recipe.Recipe) string {
 				small = name
 			}
 		}
-		if strings.HasPrefix(a.Name, "efficientnet_v2") {
-			small = "efficientnet_v2_narrow"
+		for _, version := range []string{"efficientnet_v2", "swin_v2"} {
+			if strings.HasPrefix(a.Name, version) {
+				small = version + "_narrow"
+			}
 		}
 		m, err := a.Model(nn.Config{Batch: 1, Mode: nn.Eval})
 		if err != nil {

@@ -27,8 +27,9 @@ func init() {
 		"y_8gf":   {Depth: 17, Start: 192, Slope: 76.82, Factor: 2.19, GroupWidth: 56, Excite: .25},
 		"y_16gf":  {Depth: 18, Start: 200, Slope: 106.23, Factor: 2.48, GroupWidth: 112, Excite: .25},
 		"y_32gf":  {Depth: 20, Start: 232, Slope: 115.89, Factor: 2.53, GroupWidth: 232, Excite: .25},
+		"y_128gf": {Depth: 27, Start: 456, Slope: 160.83, Factor: 2.52, GroupWidth: 264, Excite: .25},
 	} {
-		imageNet(nn.Architecture{
+		a := nn.Architecture{
 			Name:      "regnet_" + name,
 			Family:    "regnet",
 			Summary:   regNetSummary(name),
@@ -37,7 +38,11 @@ func init() {
 			Resize:    232,
 			Init:      regNetInit,
 			Build:     o.Build,
-		})
+		}
+		if name == "y_128gf" {
+			a.Size, a.Resize, a.Interpolation = 384, 384, bicubic
+		}
+		imageNet(a)
 	}
 	for _, v := range []struct { // timm's whose widths are those of none of torchvision's
 		name, size string

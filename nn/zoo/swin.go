@@ -13,16 +13,17 @@ import (
 
 func init() {
 	for _, v := range []struct {
-		letter, size string
-		resize       int
-		drop         float64
-		net          Swin
+		letter   string
+		resize   int // of the first version
+		resizeV2 int
+		drop     float64
+		net      Swin
 	}{
-		{"T", "tiny", 232, .2, Swin{Width: 96, Blocks: [4]int{2, 2, 6, 2}, Heads: 3}},
-		{"S", "small", 246, .3, Swin{Width: 96, Blocks: [4]int{2, 2, 18, 2}, Heads: 3}},
-		{"B", "base", 238, .5, Swin{Width: 128, Blocks: [4]int{2, 2, 18, 2}, Heads: 4}},
+		{"T", 232, 260, .2, Swin{Width: 96, Blocks: [4]int{2, 2, 6, 2}, Heads: 3}},
+		{"S", 246, 260, .3, Swin{Width: 96, Blocks: [4]int{2, 2, 18, 2}, Heads: 3}},
+		{"B", 238, 272, .5, Swin{Width: 128, Blocks: [4]int{2, 2, 18, 2}, Heads: 4}},
 	} {
-		imageNet(nn.Architecture{
+		a := nn.Architecture{
 			Name:          "swin_" + strings.ToLower(v.letter),
 			Family:        "swin",
 			Summary:       "Swin-" + v.letter,
@@ -34,7 +35,14 @@ func init() {
 			Block:         `^(features\.[1357]\.\d+)\.`,
 			Init:          swinInitial,
 			Build:         v.net.Build,
-		})
+		}
+		imageNet(a)
+		v.net.V2, v.net.Window = true, 8
+		a.Name = "swin_v2_" + strings.ToLower(v.letter)
+		a.Summary = "Swin-V2-" + v.letter
+		a.Reference = "Liu et al., Swin transformer V2: scaling up capacity and resolution, 2022"
+		a.Size, a.Resize, a.Build = 256, v.resizeV2, v.net.Build
+		imageNet(a)
 	}
 }
 
@@ -44,6 +52,10 @@ type Swin struct {
 	Width  int    // channels of the first stage; they double from one to the next, and so do the heads
 	Heads  int
 	Patch  int // height and width of a patch; 0 means 4; torchvision's patch_size
+
+	// V2 normalises results of attention and of perceptrons instead of their inputs, and takes cosines for scores:
+	// torchvision's SwinTransformerBlockV2 and PatchMergingV2.
+	V2 bool
 
 	// Window and WindowWidth are the height and the width of a window in patches; 0 means 7 and as wide as high. They are
 	// torchvision's window_size.
@@ -77,6 +89,7 @@ func (o Swin) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	b.options("Swin", o).least(1, "Blocks", "Width", "Heads").least(0, "Patch", "Window", "WindowWidth", "MLPRatio").
 		that(o.Window <= 128, "Window", "at most 128").that(o.WindowWidth <= 128, "WindowWidth", "at most 128").
 		multiple("Width", "Heads").probability("Dropout", "AttentionDropout").
+		that(!o.V2 || min(o.Window, cmp.Or(o.WindowWidth, o.Window)) > 1, "Window", "at least 2 with V2, and WindowWidth too").
 		that(int(float64(o.Width)*o.MLPRatio) > 0, "MLPRatio", "at least 1/Width")
 	if !b.multipleOf(x, o.Patch) {
 		return nil
@@ -92,7 +105,7 @@ func (o Swin) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	s := swinStage{n: n, height: height, width: width, channels: o.Width}
 	for i, blocks := range o.Blocks {
 		if i > 0 {
-			x = b.merge(fmt.Sprintf("features.%d", 2*i), x, &s)
+			x = o.merge(b, fmt.Sprintf("features.%d", 2*i), x, &s)
 		}
 		o.windows(b, fmt.Sprintf("features.%d.mask", 2*i+1), &s, o.Heads<<i)
 		for j := range blocks {
@@ -129,21 +142,40 @@ func (o Swin) windows(b layer, mask string, s *swinStage, heads int) {
 	}
 }
 
-// block adds attention(norm x) to the rows x, then perceptron(norm y) to the sum y. drop is the probability of dropping
-// either in Train.
+// block adds attention(norm x) to the rows x, then perceptron(norm y) to the sum y; in V2 norm(attention x), then
+// norm(perceptron y). drop is the probability of dropping either in Train.
 func (o Swin) block(b layer, name string, x *G.Node, s swinStage, drop float64) *G.Node {
-	y := b.Windows(name+".windows", b.LayerNorm(name+".norm1", x, swinEps), s.window.Windows)
-	y = b.rowDropout(name+".attn.dropout", b.windowAttention(name+".attn", y, s.window), s.n, o.Dropout)
-	y = b.FromWindows(name+".images", y, s.window.Windows)
-	x = b.rowResidual(name+".stochastic_depth", y, x, s.n, drop)
-	y = b.Linear(name+".mlp.0", b.LayerNorm(name+".norm2", x, swinEps), int(float64(s.channels)*o.MLPRatio))
+	before, after := o.norm(b, name+".norm1", s.channels)
+	y := b.Windows(name+".windows", before(x), s.window.Windows)
+	if o.V2 {
+		y = b.cosineAttention(name+".attn", y, s.window)
+	} else {
+		y = b.windowAttention(name+".attn", y, s.window)
+	}
+	y = b.FromWindows(name+".images", b.rowDropout(name+".attn.dropout", y, s.n, o.Dropout), s.window.Windows)
+	x = b.rowResidual(name+".stochastic_depth", after(y), x, s.n, drop)
+	before, after = o.norm(b, name+".norm2", s.channels)
+	y = b.Linear(name+".mlp.0", before(x), int(float64(s.channels)*o.MLPRatio))
 	y = b.rowDropout(name+".mlp.2", b.GELU(name+".mlp.0.gelu", y), s.n, o.Dropout)
 	y = b.rowDropout(name+".mlp.4", b.Linear(name+".mlp.3", y, s.channels), s.n, o.Dropout)
-	return b.rowResidual(name+".mlp.stochastic_depth", y, x, s.n, drop)
+	return b.rowResidual(name+".mlp.stochastic_depth", after(y), x, s.n, drop)
+}
+
+// norm adds the parameters of a layer normalisation of rows. It is done before a branch, or after it in V2.
+func (o Swin) norm(b layer, name string, channels int) (before, after func(*G.Node) *G.Node) {
+	weight := b.AddParam(nn.Param{Name: name + ".weight", Shape: op.Shape{channels}, BiasOrNorm: true,
+		Init: nn.Init{Distribution: nn.Constant, Scale: 1}})
+	bias := b.AddParam(nn.Param{Name: name + ".bias", Shape: op.Shape{channels}, BiasOrNorm: true})
+	before = func(x *G.Node) *G.Node { return b.Apply(name, op.LayerNorm{Eps: swinEps}, x, weight, bias) }
+	after = func(x *G.Node) *G.Node { return x }
+	if o.V2 {
+		before, after = after, before
+	}
+	return before, after
 }
 
 // merge makes one token of 2×2, with twice the channels.
-func (b layer) merge(name string, x *G.Node, s *swinStage) *G.Node {
+func (o Swin) merge(b layer, name string, x *G.Node, s *swinStage) *G.Node {
 	c := s.channels
 	weight := b.AddParam(nn.Param{Name: name + ".reduction.weight", Shape: op.Shape{2 * c, 4 * c},
 		Init: nn.FanInUniform(4 * c)})
@@ -153,8 +185,13 @@ func (b layer) merge(name string, x *G.Node, s *swinStage) *G.Node {
 	}
 	s.height, s.width, s.channels = (s.height+1)/2, (s.width+1)/2, 2*c
 	x = b.Permute(name+".quads", b.Reshape(name+".cut", x, s.n*s.height, 2, s.width, 2, c), 0, 2, 3, 1, 4)
-	x = b.LayerNorm(name+".norm", b.Reshape(name+".rows", x, s.n*s.height*s.width, 4*c), swinEps)
-	return b.Apply(name+".reduction", op.Linear{}, x, weight)
+	width := 4 * c
+	if o.V2 {
+		width = 2 * c
+	}
+	before, after := o.norm(b, name+".norm", width)
+	x = before(b.Reshape(name+".rows", x, s.n*s.height*s.width, 4*c))
+	return after(b.Apply(name+".reduction", op.Linear{}, x, weight))
 }
 
 // swinInitial is the initial distribution of a parameter.

@@ -75,26 +75,32 @@ func init() {
 		}
 	}
 	for _, size := range []struct {
-		letter, name  string
-		patch, resize int
-		net           ViT
+		letter, name        string
+		patch, size, resize int
+		net                 ViT
 	}{
-		{"b", "base", 16, 0, ViT{Width: 768, Heads: 12}},
-		{"b", "base", 32, 0, ViT{Width: 768, Heads: 12}},
-		{"l", "large", 16, 242, ViT{Width: 1024, Heads: 16, Depth: 24}},
-		{"l", "large", 32, 0, ViT{Width: 1024, Heads: 16, Depth: 24}},
+		{"b", "base", 16, 0, 0, ViT{Width: 768, Heads: 12}},
+		{"b", "base", 32, 0, 0, ViT{Width: 768, Heads: 12}},
+		{"l", "large", 16, 0, 242, ViT{Width: 1024, Heads: 16, Depth: 24}},
+		{"l", "large", 32, 0, 0, ViT{Width: 1024, Heads: 16, Depth: 24}},
+		{"h", "huge", 14, 518, 518, ViT{Width: 1280, Heads: 16, Depth: 32}},
 	} {
 		v := size.net
 		v.Patch, v.Torchvision = size.patch, true
-		imageNet(v.of(nn.Architecture{
+		a := nn.Architecture{
 			Name:      fmt.Sprintf("vit_%s_%d", size.letter, v.Patch),
 			Family:    "vit",
 			Summary:   fmt.Sprintf("vision transformer, %s, patches of %d×%[2]d", size.name, v.Patch),
 			Reference: paper,
 			MinSize:   v.Patch,
+			Size:      size.size,
 			Resize:    size.resize,
 			Block:     `^(encoder\.layers\.encoder_layer_\d+)\.`,
-		}))
+		}
+		if size.name == "huge" {
+			a.Interpolation = bicubic
+		}
+		imageNet(v.of(a))
 	}
 	v := ViT{Patch: 4, Width: 192, Heads: 3}
 	cifar(v.of(nn.Architecture{

@@ -53,17 +53,27 @@ func (b layer) selfAttention(name string, qkv *G.Node, n int, a nn.Attention, bi
 
 // offsetBias is the bias of scores, one for each head and offset between two tokens, plus the mask.
 func (b layer) offsetBias(name string, w window) *G.Node {
-	t := w.Rows * w.Columns
 	table := b.AddParam(nn.Param{Name: name + ".relative_position_bias_table",
 		Shape: op.Shape{(2*w.Rows - 1) * (2*w.Columns - 1), w.heads},
 		Init:  nn.Init{Distribution: nn.Normal, Scale: .02}, BiasOrNorm: true})
-	index := w.Offsets()
-	stored := make([]int64, t*t)
-	for i, v := range index.Data.([]int32) {
+	b.offsetIndex(name, w)
+	return b.biasByPair(name, table, w)
+}
+
+// offsetIndex adds the numbers of offsets to the state dict.
+func (b layer) offsetIndex(name string, w window) {
+	index := w.Offsets().Data.([]int32)
+	stored := make([]int64, len(index))
+	for i, v := range index {
 		stored[i] = int64(v)
 	}
 	b.Buffer(name+".relative_position_index", stored, w.index...)
-	places := b.Constant(name+".offsets", index)
+}
+
+// biasByPair spreads the rows of a table, one for each offset, to the pairs of tokens, and adds the mask.
+func (b layer) biasByPair(name string, table *G.Node, w window) *G.Node {
+	t := w.Rows * w.Columns
+	places := b.Constant(name+".offsets", w.Offsets())
 	bias := b.Permute(name+".by_head", b.Gather(name+".by_pair", table, 0, places), 1, 0)
 	n := w.heads
 	if w.mask != nil {

@@ -218,9 +218,9 @@ func (n *Network) compare(f, file *statedict.File, l Loaded) error {
 			continue
 		}
 		t, ok := f.Lookup(e.Name)
-		whole := e.Kind == nn.BatchesTracked || e.Kind == nn.Buffer
+		whole := e.DType == "int64"
 		switch {
-		case !ok && whole: // older files lack it
+		case !ok && (whole || e.Kind == nn.Buffer): // older files lack it
 		case !ok:
 			diff = append(diff, fmt.Sprintf("%s%v is missing", e.Name, e.Shape))
 		case resizes(e, t.Shape):

@@ -179,7 +179,7 @@ func (n *Network) SaveWeightsShare(path string, params, stats device.Vector, met
 	for _, e := range n.model.StateDict() {
 		t := tensor{Tensor: safetensors.Tensor{Name: e.Name, DType: dt, Shape: e.Shape}, owner: n.entryOwner(e, share.Of),
 			data: func() (any, error) { return n.entry(e, params, stats) }}
-		if e.Kind == nn.BatchesTracked || e.Kind == nn.Buffer {
+		if e.DType == "int64" {
 			t.DType = safetensors.I64
 		}
 		list = append(list, t)

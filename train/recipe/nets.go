@@ -61,46 +61,52 @@ func ofFamilies() []Recipe {
 			weight-decay 0.3  clip-grad 1  label-smoothing 0.11  mixup 0.2  cutmix 1  ema-decay 0.99126187  ema-every 32
 			augment imagenet  auto-augment ra  repeat-augment 3  train-interpolation bilinear
 			image-size 224  val-resize 256  val-crop 224  interpolation bilinear`),
-	}, {
-		// --epochs 300 --batch-size 128 --opt adamw --lr 0.001 --weight-decay 0.05, of norms, biases and embeddings 0,
-		// --lr-min 0.00001 --lr-warmup-epochs 20 --lr-warmup-decay 0.01 --label-smoothing 0.1 --mixup-alpha 0.8
-		// --clip-grad-norm 5.0 --cutmix-alpha 1.0 --random-erase 0.25 --interpolation bicubic --auto-augment ta_wide
-		// --model-ema --ra-sampler --ra-reps 4 --val-resize-size 224, on 8 GPUs.
-		Name: "swin", Summary: "torchvision's Swin: 81.474 % with T in 300 epochs", Nets: `swin_.*`, Source: readme,
-		Settings: option.Settings(`model swin_t  epochs 300  batch 128  accumulate 8
-			optimizer adamw  lr 1e-3  schedule cosine  schedule-by epoch  lr-final 1e-5  warmup 20  warmup-from 0.01
-			weight-decay 0.05  decay-weights-only true  clip-grad 5
-			label-smoothing 0.1  mixup 0.8  cutmix 1  ema-decay 0.99781547  ema-every 32
-			augment imagenet  auto-augment ta_wide  random-erase 0.25  repeat-augment 4  train-interpolation bicubic
-			image-size 224  val-resize 224  val-crop 224  interpolation bicubic`),
-	}, {
-		// --epochs 600 --opt rmsprop --batch-size 128 --lr 0.064 --wd 0.00001 --lr-step-size 2 --lr-gamma 0.973
-		// --auto-augment imagenet --random-erase 0.2, on 8 GPUs; train.py has eps 0.0316, alpha 0.9 and momentum 0.9.
-		Name: "mobilenetv3", Summary: "torchvision's MobileNetV3: 74.042 % with large in 600 epochs",
-		Nets: `mobilenet_v3_(large|small)|(tf_)?mobilenetv3_(large|small)_100`, Source: readme + " and train.py",
-		Lacks: "the mean of the last 3 checkpoints that improved, which \"rna extrapolate --average\" makes of --keep-best 3",
-		Settings: option.Settings(`model mobilenet_v3_large  epochs 600  batch 128  accumulate 8
+	},
+		swin("swin", "Swin", "swin_t", `swin_[tsb]`, "81.474", 224),
+		swin("swin-v2", "Swin V2", "swin_v2_t", `swin_v2_.*`, "82.072", 256), {
+			// --epochs 600 --opt rmsprop --batch-size 128 --lr 0.064 --wd 0.00001 --lr-step-size 2 --lr-gamma 0.973
+			// --auto-augment imagenet --random-erase 0.2, on 8 GPUs; train.py has eps 0.0316, alpha 0.9 and momentum 0.9.
+			Name: "mobilenetv3", Summary: "torchvision's MobileNetV3: 74.042 % with large in 600 epochs",
+			Nets: `mobilenet_v3_(large|small)|(tf_)?mobilenetv3_(large|small)_100`, Source: readme + " and train.py",
+			Lacks: "the mean of the last 3 checkpoints that improved, which \"rna extrapolate --average\" makes of --keep-best 3",
+			Settings: option.Settings(`model mobilenet_v3_large  epochs 600  batch 128  accumulate 8
 			optimizer rmsprop  momentum 0.9  beta2 0.9  eps 0.0316  lr 0.064  schedule step  schedule-by epoch  lr-step 2  lr-gamma 0.973
 			weight-decay 1e-5  augment imagenet  auto-augment imagenet  random-erase 0.2  train-interpolation bilinear
 			image-size 224  val-resize 256  val-crop 224  interpolation bilinear`),
-	}, {
-		// -b 384 on 2 GPUs --sched step --epochs 450 --decay-epochs 2.4 --decay-rate .97 --opt rmsproptf --opt-eps .001
-		// --warmup-lr 1e-6 --weight-decay 1e-5 --drop 0.2 --drop-path 0.2 --model-ema --model-ema-decay 0.9999
-		// --aa rand-m9-mstd0.5 --remode pixel --reprob 0.2 --lr .048; warm-up 3 epochs, smoothing 0.1 and random interpolation
-		// are train.py's defaults. 0.97 every 2.4 epochs is 0.97^(2/2.4) every 2.
-		Name: "efficientnet", Summary: "timm's EfficientNet-B0: 77.7 % in 450 epochs", Nets: `((tf|timm)_)?efficientnet_b\d`,
-		Source: "huggingface/pytorch-image-models, training scripts: EfficientNet-B0 with RandAugment",
-		Lacks: "TensorFlow's RMSprop, whose ε is under the root and whose average starts at 1; steps of 2.4 epochs, which are " +
-			"2 here with the same fall; operations that do not all grow with the magnitude; " + erasing,
-		Settings: option.Settings(`model efficientnet_b0  epochs 450  batch 384  accumulate 2
+		}, {
+			// -b 384 on 2 GPUs --sched step --epochs 450 --decay-epochs 2.4 --decay-rate .97 --opt rmsproptf --opt-eps .001
+			// --warmup-lr 1e-6 --weight-decay 1e-5 --drop 0.2 --drop-path 0.2 --model-ema --model-ema-decay 0.9999
+			// --aa rand-m9-mstd0.5 --remode pixel --reprob 0.2 --lr .048; warm-up 3 epochs, smoothing 0.1 and random interpolation
+			// are train.py's defaults. 0.97 every 2.4 epochs is 0.97^(2/2.4) every 2.
+			Name: "efficientnet", Summary: "timm's EfficientNet-B0: 77.7 % in 450 epochs", Nets: `((tf|timm)_)?efficientnet_b\d`,
+			Source: "huggingface/pytorch-image-models, training scripts: EfficientNet-B0 with RandAugment",
+			Lacks: "TensorFlow's RMSprop, whose ε is under the root and whose average starts at 1; steps of 2.4 epochs, which are " +
+				"2 here with the same fall; operations that do not all grow with the magnitude; " + erasing,
+			Settings: option.Settings(`model efficientnet_b0  epochs 450  batch 384  accumulate 2
 			optimizer rmsprop  momentum 0.9  beta2 0.9  eps 0.001  lr 0.048  schedule step  schedule-by epoch  lr-step 2  lr-gamma 0.97493694
 			warmup 3  warmup-from 2.0833e-5  warmup-inside true  weight-decay 1e-5  decay-weights-only true
 			label-smoothing 0.1  ema-decay 0.9999  augment imagenet  auto-augment rand-m9-mstd0.5-inc1  random-erase 0.2
 			train-interpolation random  interpolation bicubic`),
-	},
+		},
 		efficientNetV2("s", "84.228", 300, 384),
 		efficientNetV2("m", "85.112", 384, 480),
 	}
+}
+
+// swin is torchvision's recipe of a version of Swin: --epochs 300 --batch-size 128 --opt adamw --lr 0.001
+// --weight-decay 0.05, of norms, biases and embeddings 0, --lr-min 0.00001 --lr-warmup-epochs 20 --lr-warmup-decay 0.01
+// --label-smoothing 0.1 --mixup-alpha 0.8 --clip-grad-norm 5.0 --cutmix-alpha 1.0 --random-erase 0.25
+// --interpolation bicubic --auto-augment ta_wide --model-ema --ra-sampler --ra-reps 4, on 8 GPUs; --train-crop-size,
+// --val-resize-size and --val-crop-size are the size.
+func swin(name, version, net, nets, accuracy string, size int) Recipe {
+	return Recipe{Name: name, Source: readme, Nets: nets,
+		Summary: fmt.Sprintf("torchvision's %s: %s %% with T in 300 epochs", version, accuracy),
+		Settings: option.Settings(fmt.Sprintf(`model %s  epochs 300  batch 128  accumulate 8
+			optimizer adamw  lr 1e-3  schedule cosine  schedule-by epoch  lr-final 1e-5  warmup 20  warmup-from 0.01
+			weight-decay 0.05  decay-weights-only true  clip-grad 5
+			label-smoothing 0.1  mixup 0.8  cutmix 1  ema-decay 0.99781547  ema-every 32
+			augment imagenet  auto-augment ta_wide  random-erase 0.25  repeat-augment 4  train-interpolation bicubic
+			image-size %d  val-resize %[2]d  val-crop %[2]d  interpolation bicubic`, net, size))}
 }
 
 // efficientNetV2 is torchvision's recipe of a size of EfficientNetV2: --lr 0.5 --weight-decay 0.00002 --norm-weight-decay

@@ -47,7 +47,10 @@ def u01(stream, n):
 
 def value(k, name, shape):
     u = u01(k, math.prod(shape))
-    if len(shape) > 1:
+    if name.endswith("logit_scale"):
+        x = u.copy()
+        x[0] = 5 if name.startswith("features.7") else x[0]  # above the most that counts
+    elif len(shape) > 1:
         x = (2 * u - 1) * math.sqrt(3 / math.prod(shape[1:]))
     elif name.endswith("running_var"):
         x = 0.5 + u
@@ -58,11 +61,20 @@ def value(k, name, shape):
     return torch.from_numpy(x.astype(np.float32).astype(np.float64).reshape(shape))
 
 
+def offsets(extents):
+    """ShiftedWindowAttentionV2's relative_coords_table, which it makes with float32."""
+    h, w = [torch.linspace(-8, 8, n, dtype=torch.float64) for n in extents]
+    x = torch.stack(torch.meshgrid(h, w, indexing="ij"), -1)
+    return x.sign() * (x.abs() + 1).log2() / 3
+
+
 def fill(model):
     k = 0
     with torch.no_grad():
         for name, x in model.state_dict().items():
-            if x.is_floating_point():  # else a number of batches, or indices
+            if name.endswith("relative_coords_table"):
+                x.copy_(offsets(x.shape[1:3]))
+            elif x.is_floating_point():  # else a number of batches, or indices
                 x.copy_(value(k, name, tuple(x.shape)))
                 k += 1
 
@@ -274,6 +286,11 @@ def swin_options():
     return swin_transformer.SwinTransformer([2, 2], 8, [2, 2, 1, 1], [2, 4, 8, 16], [3, 4], 2.5, NOTHING, 2 * NOTHING, 0.2, 10)
 
 
+def narrow_swin_v2(*args):
+    return swin_transformer.SwinTransformer(*args, block=swin_transformer.SwinTransformerBlockV2,
+                                            downsample_layer=swin_transformer.PatchMergingV2)
+
+
 def maxvit_options():
     return MaxVit((32, 32), 8, 4, [8, 16], [1, 1], 4, 0.2, squeeze_ratio=0.5, expansion_ratio=2.5, mlp_ratio=3, mlp_dropout=NOTHING,
                   attention_dropout=2 * NOTHING, num_classes=10)
@@ -347,6 +364,9 @@ VARIANTS = {
     "convnext_narrow": (lambda: convnext.ConvNeXt([convnext.CNBlockConfig(8 << i, 16 << i if i < 3 else None, n) for i, n in
                                                    enumerate((1, 2, 1, 1))], 0.1, 0.2, num_classes=10), 3, 64),
     "swin_narrow": (narrow_swin, 2, 40),
+    "swin_v2_narrow": (lambda: narrow_swin_v2([4, 4], 8, [2, 2, 1, 1], [2, 4, 8, 16], [4, 4], 4.0, 0.0, 0.0, 0.2, 10), 2, 40),
+    "swin_v2_options_narrow": (lambda: narrow_swin_v2([2, 2], 8, [2, 2, 1, 1], [2, 4, 8, 16], [3, 4], 2.5, NOTHING, 2 * NOTHING,
+                                                      0.2, 10), 2, 20),
     "maxvit_narrow": (narrow_maxvit, 2, 64),
     "deit_narrow": (narrow_deit, 3, 24),
     "vit_torchvision_options_narrow": (lambda: vision_transformer.VisionTransformer(24, 8, 2, 3, 24, 60, NOTHING, 2 * NOTHING, 10, 16), 3, 24),
@@ -365,7 +385,7 @@ OWN = {
 
 FAMILIES = ("alexnet", "vgg", "resnext", "wide_resnet", "mobilenet", "mnasnet", "efficientnet_b", "efficientnet_v2",
             "regnet", "squeezenet", "densenet", "shufflenet", "vit_b", "vit_l",
-            "convnext", "swin_t", "swin_s", "swin_b", "maxvit")
+            "convnext", "swin_", "maxvit")
 # timm's, beside torchvision's.
 TIMM = tuple(f"vit_{size}_patch{patch}_224" for size, patch in (("tiny", 16), ("small", 16), ("small", 32), ("base", 16), ("base", 32), ("large", 16),
                                                                         ("large", 32))) + \

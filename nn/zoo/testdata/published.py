@@ -14,7 +14,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from torchvision import models
 
 # Those that rna has no net for.
-WITHOUT = ("googlenet", "inception", "swin_v2", "vit_h", "regnet_y_128gf")
+WITHOUT = ("googlenet", "inception")
 TIMM = [f"vit_{size}_patch{patch}_224" for size, patch in (("tiny", 16), ("small", 16), ("small", 32), ("base", 16), ("base", 32),
                                                              ("large", 16), ("large", 32))]
 TIMM += [f"deit_{size}{kind}_patch16_224" for size in ("tiny", "small", "base") for kind in ("", "_distilled")]

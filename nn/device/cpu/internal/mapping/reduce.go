@@ -59,10 +59,7 @@ func total(x []float32, from int, axes []axis, sum float64) float64 {
 	case len(axes) == 0:
 		return sum + float64(x[from])
 	case len(axes) == 1 && axes[0].x == 1:
-		for _, v := range x[from:][:axes[0].n] {
-			sum += float64(v)
-		}
-		return sum
+		return sum + sumOf(x[from:][:axes[0].n])
 	}
 	for i := range axes[0].n {
 		sum = total(x, from+i*axes[0].x, axes[1:], sum)

@@ -26,6 +26,9 @@ func sumTo(s work.Step, o op.SumTo) (*work.Lowering, error) {
 	if axes == op.Channels|op.Pixels {
 		return sumSamples(s, samples, channels*pixels), nil
 	}
+	if axes == op.Samples {
+		return sumRows(s, samples, channels*pixels), nil
+	}
 	blocks := 1
 	if axes&op.Samples != 0 {
 		blocks = samples
@@ -112,6 +115,35 @@ func (c Chain) summed(f *lower.Flow, workers int) []work.Match {
 		l.Workspace = r.Bytes
 		return l, nil
 	}}}
+}
+
+// sumRows sums the size elements of each sample, as in the gradient of a factor of rows.
+func sumRows(s work.Step, samples, size int) *work.Lowering {
+	each := max(1, work.ElementBlock/size)
+	return work.Data(s, func(st *work.Storage) []work.Phase {
+		src, dst := st.Floats(s.In[0]), st.Floats(s.Out)
+		return []work.Phase{{Blocks: work.Ceil(samples, each), Run: func(_, block int) {
+			for i := block * each; i < min((block+1)*each, samples); i++ {
+				dst[i] = float32(sumOf(src[i*size:][:size]))
+			}
+		}}}
+	})
+}
+
+// sumOf adds four sums, each of every fourth element: a sum waits for the one before.
+func sumOf(x []float32) float64 {
+	var sums [4]float64
+	for len(x) >= 4 {
+		sums[0] += float64(x[0])
+		sums[1] += float64(x[1])
+		sums[2] += float64(x[2])
+		sums[3] += float64(x[3])
+		x = x[4:]
+	}
+	for i, v := range x {
+		sums[i] += float64(v)
+	}
+	return sums[0] + sums[1] + (sums[2] + sums[3])
 }
 
 // sumSamples sums over the samples, each of size elements, as in the gradient of a positional embedding.

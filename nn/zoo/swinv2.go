@@ -1,0 +1,111 @@
+package zoo
+
+import (
+	"math"
+
+	G "gorgonia.org/gorgonia"
+
+	"onlinerna/nn"
+	"onlinerna/nn/op"
+	"onlinerna/nn/op/expr"
+)
+
+// The hidden layer that biases of attention come from, and the largest factor of cosines.
+const (
+	biasHidden      = 512
+	mostCosineScale = 100
+)
+
+// cosineAttention is windowAttention whose scores are cosines of queries and keys times a trained factor for each head.
+// The biases come from a net of the offsets.
+func (b layer) cosineAttention(name string, x *G.Node, w window) *G.Node {
+	if b.Err() != nil {
+		return nil
+	}
+	s := x.Shape()
+	c := s[1]
+	scale := b.AddParam(nn.Param{Name: name + ".logit_scale", Shape: op.Shape{w.heads, 1, 1},
+		Init: nn.Init{Distribution: nn.Constant, Scale: math.Log(10)}})
+	table := w.offsetTable()
+	b.Buffer(name+".relative_coords_table", table, 1, 2*w.Rows-1, 2*w.Columns-1, 2)
+	b.offsetIndex(name, w)
+	qkv := []*G.Node{b.matrix(name+w.qkv, 3*c, c), b.bias(name+w.qkv, 3*c)}
+	proj := []*G.Node{b.matrix(name+w.proj, c, c), b.bias(name+w.proj, c)}
+
+	// Keys have no bias.
+	used := b.Constant(name+".qkv.used", op.Tensor{Shape: op.Shape{3 * c}, Data: thirds(c, 1, 0, 1)})
+	qkv[1] = b.Map(name+".qkv.bias_used", expr.Arg(0).Mul(expr.Arg(1)), qkv[1], used)
+	y := b.Apply(name+w.qkv, op.Linear{}, append([]*G.Node{x}, qkv...)...)
+	y = b.cosines(name, y, scale, w.heads)
+	y = b.selfAttention(name+".attention", y, s[0]/(w.Rows*w.Columns),
+		nn.Attention{Heads: w.heads, Scale: 1, Dropout: w.dropout}, b.offsetNet(name, w, table))
+	return b.Apply(name+w.proj, op.Linear{}, append([]*G.Node{y}, proj...)...)
+}
+
+// thirds is a, then b, then c, n times each.
+func thirds(n int, a, b, c float64) []float64 {
+	x := make([]float64, 3*n)
+	for i := range x {
+		x[i] = [...]float64{a, b, c}[i/n]
+	}
+	return x
+}
+
+// cosines divides each head's query and key in rows x by its norm, and multiplies the query by the head's factor.
+func (b layer) cosines(name string, x, scale *G.Node, heads int) *G.Node {
+	if b.Err() != nil {
+		return nil
+	}
+	s := x.Shape()
+	parts := 3 * heads
+	y := b.Reshape(name+".parts", x, s[0]*parts, s[1]/parts)
+	squares := b.Reduce(name+".squares", b.Map(name+".square", expr.Arg(0).Square(), y), op.Sum, 1)
+	squares = b.Reshape(name+".squares_by_row", squares, s[0], parts)
+	factor := expr.Arg(0).Min(expr.Const(math.Log(mostCosineScale))).Exp()
+	queries := b.Map(name+".scale", factor, b.Reshape(name+".scale_by_head", scale, 1, heads))
+	ones := make([]float64, 2*heads)
+	for i := range ones {
+		ones[i] = 1
+	}
+	others := b.Constant(name+".ones", op.Tensor{Shape: op.Shape{1, 2 * heads}, Data: ones})
+	factors := b.Concat(name+".factors", 1, queries, others)
+	isValue := b.Constant(name+".is_value", op.Tensor{Shape: op.Shape{1, parts}, Data: thirds(heads, 0, 0, 1)})
+	const leastNorm = 1e-12
+	norm := expr.Arg(0).Max(expr.Const(leastNorm * leastNorm)).Sqrt()
+	by := expr.If(expr.Arg(2).Equal(expr.Const(1)), expr.Const(1), expr.Arg(1).Div(norm))
+	z := b.Reshape(name+".factors_by_part", b.Map(name+".by", by, squares, factors, isValue), s[0]*parts, 1)
+	return b.Reshape(name+".cosines", b.Map(name+".normalized", expr.Arg(0).Mul(expr.Arg(1)), y, z), s...)
+}
+
+// offsetNet is offsetBias by a net that takes the offsets.
+func (b layer) offsetNet(name string, w window, table []float64) *G.Node {
+	n := len(table) / 2
+	x := b.Constant(name+".coords", op.Tensor{Shape: op.Shape{n, 2}, Data: table})
+	x = b.ReLU(name+".cpb_mlp.1", b.Linear(name+".cpb_mlp.0", x, biasHidden))
+	x = b.Apply(name+".cpb_mlp.2", op.Linear{}, x, b.matrix(name+".cpb_mlp.2", w.heads, biasHidden))
+	return b.biasByPair(name, b.Map(name+".cpb_mlp.2.sigmoid", expr.Arg(0).Sigmoid().Scale(16), x), w)
+}
+
+// offsetTable has the offsets between two tokens of a window, down and right: from −8 to 8, as sign(x)·log₂(|x|+1)/3.
+func (w window) offsetTable() (table []float64) {
+	at := func(i, n int) float64 {
+		x := 8 * float64(i-(n-1)) / float64(n-1)
+		return math.Copysign(math.Log2(math.Abs(x)+1)/3, x)
+	}
+	for i := range 2*w.Rows - 1 {
+		for j := range 2*w.Columns - 1 {
+			table = append(table, at(i, w.Rows), at(j, w.Columns))
+		}
+	}
+	return table
+}
+
+// matrix adds the weights of a linear layer.
+func (b layer) matrix(name string, out, in int) *G.Node {
+	return b.AddParam(nn.Param{Name: name + ".weight", Shape: op.Shape{out, in}, Init: nn.FanInUniform(in)})
+}
+
+// bias adds the biases of a linear layer, which start as 0.
+func (b layer) bias(name string, out int) *G.Node {
+	return b.AddParam(nn.Param{Name: name + ".bias", Shape: op.Shape{out}, BiasOrNorm: true})
+}
