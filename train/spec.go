@@ -363,7 +363,7 @@ var runOptions = options{
 		Help: "training makes again values that its backward pass needs, where that is cheap: ResNet-50's images take 45 " +
 			"% less memory, for a few " +
 			"percent of the time; results keep their bits in float32, on CUDA with --deterministic"},
-	{Name: "precision", Group: runGroup, Default: "bfloat16 on cuda, else float32",
+	{Name: "precision", Group: runGroup, Default: "bfloat16 on cuda, float16 before sm_80; float64 on reference64; else float32",
 		Field:     func(c *Spec) any { return &c.Precision },
 		Resumable: true, Values: option.OneOf("float32", "bfloat16", "float16", "tf32", "float64"),
 		Help: "precision in which nets store and multiply on device cuda: bfloat16, float16 with a scaled loss, tf32, or " +

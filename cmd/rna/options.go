@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -149,7 +150,9 @@ hyphens. The ~config.json~ of a run is such a file. Options marked † are of th
 			value = strings.Join(r.Values, ", ")
 		}
 		help := unquoted(r.Help)
-		help = strings.ToUpper(help[:1]) + help[1:]
+		if first, _, _ := strings.Cut(help, " "); !slices.Contains(r.Values, strings.TrimRight(first, ":,")) {
+			help = strings.ToUpper(help[:1]) + help[1:]
+		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", name, cell(value), cell(r.Default), cell(help))
 	}
 	_, err := io.WriteString(w, b.String())

@@ -35,7 +35,7 @@ holds both runs.`,
   rna study --data imagenet --model resnet50`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			for _, name := range []string{"rna", "resume"} {
+			for _, name := range notOfStudies {
 				if cmd.Flags().Changed(name) {
 					return cli.Usage(cmd, fmt.Errorf("--%s does not go with a study: it runs offline and online from the start", name))
 				}
@@ -44,11 +44,14 @@ holds both runs.`,
 		},
 	}
 	f.addTo(cmd)
-	for _, name := range []string{"rna", "resume"} {
+	for _, name := range notOfStudies {
 		cmd.Flags().Lookup(name).Hidden = true
 	}
 	return cmd
 }
+
+// notOfStudies are options of rna train that a study does not take.
+var notOfStudies = []string{"rna", "resume", "resume-or-start", "data-changed"}
 
 func runStudy(cmd *cobra.Command, f *trainFlags, g *ranks.Group) (err error) {
 	dev, err := f.open(cmd, g)

@@ -72,7 +72,7 @@ type Options struct {
 var Table = option.Table[Options]{
 	{Name: "rna", Default: "offline", Field: func(r *Options) any { return &r.Mode }, Values: option.OneOf(Off, Offline,
 		Online),
-		Help: "off, offline: beside training, online: put back (on nets this costs progress, see the README)"},
+		Help: "off, offline: beside training, online: put back (on nets this costs progress: docs/rna-on-nets.md)"},
 	{Name: "rna-window", Default: "min(10, max(3, epochs/2)), 5 for small grey images",
 		Field: func(r *Options) any { return &r.Window },
 		Check: option.Between(1, 100), Help: "residuals N, from N + 1 epochs"},

@@ -73,7 +73,7 @@ func Options(defaults string) option.Table[Schedule] {
 			Clears: []string{"lr-final", "lr-gamma", "lr-step", "lr-power", "lr-milestones", "lr-hold"},
 			Help: "linear (the paper's, a step an epoch), constant, step, multi, cosine, poly, one-cycle, hold: " +
 				"constant, then linear"},
-		{Name: "lr-final", Default: "a hundredth of --lr; 0 for cosine and poly",
+		{Name: "lr-final", Default: "a hundredth of --lr; 0 for cosine and poly; for one-cycle a 10,000th of its first rate",
 			Field: func(s *Schedule) any { return &s.Final },
 			Check: option.NotNegative, Help: "learning rate at the end of linear, hold, cosine, poly and one-cycle"},
 		{Name: "lr-gamma", Default: "0.1", Field: func(s *Schedule) any { return &s.Gamma }, Check: option.UpTo(1),
@@ -86,7 +86,7 @@ func Options(defaults string) option.Table[Schedule] {
 			Help: "epochs of multi, counted from 0"},
 		{Name: "lr-hold", Default: "five sixths of --epochs", Field: func(s *Schedule) any { return &s.HoldFor },
 			Check: option.Positive, Help: "epochs at the constant rate of hold"},
-		{Name: "warmup", Field: func(s *Schedule) any { return &s.Warmup }, Check: option.NotNegative,
+		{Name: "warmup", Default: "0; 0.3 of --epochs for one-cycle", Field: func(s *Schedule) any { return &s.Warmup }, Check: option.NotNegative,
 			Clears: []string{"warmup-from", "warmup-steps"}, Help: "epochs of linear warm-up, also a fraction of one"},
 		{Name: "warmup-steps", Field: func(s *Schedule) any { return &s.WarmupSteps }, Check: option.Positive,
 			Clears: []string{"warmup"}, Help: "steps of linear warm-up, instead"},

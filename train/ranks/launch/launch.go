@@ -31,7 +31,7 @@ var Table = option.Table[Options]{
 		Resumable: true, Values: option.OneOf("auto", "off"),
 		Help: "auto: with the other processes that mpirun, srun, torchrun or --device cuda:all has started, each with " +
 			"its share of a step's batches; off: alone"},
-	{Name: "comm-timeout", Group: "Run", Default: "5m", Field: func(o *Options) any { return &o.Timeout },
+	{Name: "comm-timeout", Group: "Run", Default: "10m", Field: func(o *Options) any { return &o.Timeout },
 		Check: option.Positive, Resumable: true, Help: "`time` that processes wait for each other before it is an error"},
 }
 
