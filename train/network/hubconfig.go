@@ -56,6 +56,7 @@ var hubNames = map[string]string{
 	"regnety_080_tv":                "regnet_y_8gf",
 	"regnety_160":                   "regnet_y_16gf",
 	"regnety_320":                   "regnet_y_32gf",
+	"regnety_1280":                  "regnet_y_128gf",
 }
 
 // maxHubConfig bounds such a file.

@@ -24,9 +24,10 @@ from torchvision.models import convnext, densenet, efficientnet, mobilenetv2, mo
 from torchvision.models.maxvit import MaxVit, PartitionAttentionLayer
 from torchvision.ops import StochasticDepth
 from timm.layers import DropPath
-from timm.models._efficientnet_builder import decode_arch_def
+from timm.models._efficientnet_builder import decode_arch_def, round_channels
 from timm.models.deit import VisionTransformerDistilled
 from timm.models.efficientnet import EfficientNet
+from timm.models.mobilenetv3 import MobileNetV3
 from timm.models.regnet import RegNet, RegNetCfg
 from timm.models.vision_transformer import VisionTransformer
 
@@ -252,6 +253,11 @@ def narrow_tf_mobilenetv3():
                                                      drop_rate=0.2)
 
 
+def narrow_mobilenetv4(*stages):
+    return MobileNetV3(decode_arch_def(stages), stem_size=32, fix_stem=True, num_features=1280, head_bias=False, head_norm=True,
+                       round_chs_fn=partial(round_channels, multiplier=0.25), act_layer=nn.ReLU, num_classes=10, drop_path_rate=0.2)
+
+
 def narrow_mobilenetv2():
     return timm.models.efficientnet._gen_mobilenet_v2("mobilenetv2_110d", 0.25, 1.2, fix_stem_head=True, num_classes=10,
                                                       drop_rate=0.2)
@@ -335,6 +341,10 @@ VARIANTS = {
     "mobilenet_v3_dilated_narrow": (lambda: narrow_v3("mobilenet_v3_small", 0.35, reduced_tail=True, dilated=True), 4, 64),
     "mobilenet_v3_own_narrow": (lambda: own_v3(
         72, (32, 5, 32, 32, False, "HS", 1, 3), (32, 3, 48, 32, True, "RE", 2, 1), (32, 3, 64, 32, False, "RE", 2, 2)), 4, 24),
+    "mobilenetv4_narrow": (lambda: narrow_mobilenetv4(
+        ["cn_r1_k3_s2_c64", "cn_r1_k1_s1_c64"], ["er_r2_k3_s2_e2_c64"],
+        ["uir_r2_a5_k3_s2_e3_c96", "uir_r1_a3_k0_s1_e2_c96", "uir_r1_a0_k3_s1_e2_c96", "uir_r1_a0_k0_s1_e2_c96"],
+        ["uir_r1_a3_k0_s2_e2_c128"]), 4, 64),
     "mnasnet_narrow": (lambda: models.MNASNet(0.25, num_classes=10), 4, 48),
     "efficientnet_narrow": (lambda: narrow_efficientnet([
         MB(1, 3, 1, 32, 16, 1, 0.6, 0.6), MB(6, 3, 2, 16, 24, 2, 0.6, 0.6), MB(6, 5, 2, 24, 40, 2, 0.6, 0.6)]), 4, 32),
@@ -396,6 +406,7 @@ TIMM = tuple(f"vit_{size}_patch{patch}_224" for size, patch in (("tiny", 16), ("
     tuple(f"regnetx_{size}" for size in ("002", "004", "006", "040", "064", "120")) + \
     tuple(f"regnety_{size}" for size in ("002", "006", "008", "040", "064", "080", "120")) + \
     tuple(f"mobilenetv2_{size}" for size in ("050", "140", "110d", "120d")) + \
+    tuple(f"mobilenetv4_conv_{size}" for size in ("small_050", "small", "medium", "large")) + \
     ("mobilenetv3_small_050", "mobilenetv3_small_075", "tf_mobilenetv3_large_075", "tf_mobilenetv3_small_075")
 DROPOUT = {"0": 0.2, "1": 0.2, "2": 0.3, "3": 0.3, "4": 0.4, "5": 0.4, "6": 0.5, "7": 0.5, "s": 0.2, "m": 0.3, "l": 0.4}  # of EfficientNets
 # Large linear layers, and embeddings of places, take images of the usual size.

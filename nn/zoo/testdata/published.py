@@ -25,6 +25,7 @@ TIMM += ["tf_mobilenetv3_large_100", "tf_mobilenetv3_small_100"]
 TIMM += [f"regnetx_{size}" for size in ("002", "004", "006", "040", "064", "120")]
 TIMM += [f"regnety_{size}" for size in ("002", "006", "008", "040", "064", "080", "120")]
 TIMM += [f"mobilenetv2_{size}" for size in ("050", "140", "110d", "120d")]
+TIMM += [f"mobilenetv4_conv_{size}" for size in ("small_050", "small", "medium", "large")]
 TIMM += ["mobilenetv3_small_050", "mobilenetv3_small_075", "tf_mobilenetv3_large_075", "tf_mobilenetv3_small_075"]
 
 

@@ -30,7 +30,14 @@ var Narrow = map[string]nn.Architecture{
 	"mobilenetv2_narrow":        like("mobilenetv2_110d", zoo.MobileNetV2{Width: .25, Depth: 1.2, Timm: true}.Build),
 	"mobilenet_v3_small_narrow": like("mobilenet_v3_small", zoo.MobileNetV3{Small: true, Width: .35}.Build),
 	"mobilenet_v3_large_narrow": like("mobilenet_v3_large", zoo.MobileNetV3{Width: .25}.Build),
-	"mnasnet_narrow":            like("mnasnet1_0", zoo.MNASNet{Alpha: .25}.Build),
+	"mobilenetv4_narrow": dropping(0, .2, like("mobilenetv4_conv_small", zoo.MobileNetV4{Stem: 32, Width: .25,
+		Stages: [][]zoo.UniversalBlock{
+			{{Plain: 3, Stride: 2, Out: 64, Blocks: 1}, {Plain: 1, Stride: 1, Out: 64, Blocks: 1}},
+			{{Fused: 3, Stride: 2, Expansion: 2, Out: 64, Blocks: 2}},
+			{{Start: 5, Middle: 3, Stride: 2, Expansion: 3, Out: 96, Blocks: 2}, {Start: 3, Stride: 1, Expansion: 2, Out: 96, Blocks: 1},
+				{Middle: 3, Stride: 1, Expansion: 2, Out: 96, Blocks: 1}, {Stride: 1, Expansion: 2, Out: 96, Blocks: 1}},
+			{{Start: 3, Stride: 2, Expansion: 2, Out: 128, Blocks: 1}}}}.Build)),
+	"mnasnet_narrow": like("mnasnet1_0", zoo.MNASNet{Alpha: .25}.Build),
 	"efficientnet_narrow": like("efficientnet_b0", zoo.EfficientNet{Width: .6, Depth: .6, Stages: []zoo.MBConv{
 		{Expansion: 1, Kernel: 3, Stride: 1, In: 32, Out: 16, Blocks: 1},
 		{Expansion: 6, Kernel: 3, Stride: 2, In: 16, Out: 24, Blocks: 2},
@@ -60,7 +67,7 @@ var Narrow = map[string]nn.Architecture{
 	"squeezenet1_0_narrow": like("squeezenet1_0", zoo.SqueezeNet{Version: "1_0", Narrow: 8}.Build),
 	"squeezenet1_1_narrow": like("squeezenet1_1", zoo.SqueezeNet{Version: "1_1", Narrow: 8}.Build),
 	"densenet_narrow":      like("densenet121", zoo.DenseNet{Growth: 8, Blocks: []int{2, 3, 2}, Stem: 16}.Build),
-	"densenet_small": dropping(.2, like("densenet100_12",
+	"densenet_small": dropping(.2, 0, like("densenet100_12",
 		zoo.DenseNet{Growth: 4, Blocks: []int{2, 3}, Stem: 8, Small: true, Bottleneck: 3}.Build)),
 	"shufflenet_v2_narrow": like("shufflenet_v2_x1_0",
 		zoo.ShuffleNetV2{Blocks: [3]int{1, 2, 2}, Channels: [5]int{8, 16, 24, 32, 48}}.Build),
@@ -103,9 +110,9 @@ func like(name string, build func(*nn.Builder, *G.Node) *G.Node) nn.Architecture
 	return a
 }
 
-// dropping is a with dropout.
-func dropping(p float64, a nn.Architecture) nn.Architecture {
-	a.Dropout = p
+// dropping is a with dropout and stochastic depth.
+func dropping(dropout, path float64, a nn.Architecture) nn.Architecture {
+	a.Dropout, a.DropPath = dropout, path
 	return a
 }
 
