@@ -2,9 +2,7 @@ package data
 
 import (
 	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
 
 	"onlinerna/data/format"
 	"onlinerna/data/imaging"
@@ -33,16 +31,11 @@ func (d *Unlabelled) AddFile(path string) error {
 		d.names, d.content = append(d.names, path), append(d.content, nil)
 		return nil
 	}
-	before := len(d.names)
-	err = filepath.WalkDir(path, func(file string, e fs.DirEntry, err error) error {
-		if err == nil && !e.IsDir() && format.IsImage(file) {
-			d.names, d.content = append(d.names, file), append(d.content, nil)
-		}
-		return err
-	})
-	if err == nil && len(d.names) == before {
+	files, err := format.Images(path)
+	if err == nil && len(files) == 0 {
 		err = fmt.Errorf("%s: a folder without images", path)
 	}
+	d.names, d.content = append(d.names, files...), append(d.content, make([][]byte, len(files))...)
 	return err
 }
 

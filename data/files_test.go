@@ -3,12 +3,34 @@
 package data
 
 import (
+	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"testing"
 
 	"onlinerna/data/internal/datatest"
 )
+
+// Images behind links to folders are found, as in training, also if the folder itself is a link.
+func TestUnlabelledLinks(t *testing.T) {
+	dir, elsewhere := t.TempDir(), t.TempDir()
+	for _, path := range []string{filepath.Join(dir, "a.jpg"), filepath.Join(elsewhere, "b.jpg")} {
+		if err := os.WriteFile(path, nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	link := filepath.Join(t.TempDir(), "link")
+	for to, from := range map[string]string{filepath.Join(dir, "z"): elsewhere, filepath.Join(elsewhere, "up"): dir, link: dir} {
+		if err := os.Symlink(from, to); err != nil {
+			t.Skip(err)
+		}
+	}
+	d := NewUnlabelled(3)
+	if err := d.AddFile(link); err != nil || !slices.Equal(d.names, []string{filepath.Join(link, "a.jpg"), filepath.Join(link, "z/b.jpg")}) {
+		t.Errorf("%v, %v", d.names, err)
+	}
+}
 
 // A named pipe among unlabelled images is an error, not a wait for its writer.
 func TestUnlabelledPipe(t *testing.T) {

@@ -147,6 +147,16 @@ func (d *folder) addClass(class string, label int32, passed skippedImages) error
 	return nil
 }
 
+// Images lists the image files below a folder, in the order of their names, following links as training does.
+func Images(dir string) (files []string, err error) {
+	err = walk(dir, ".", nil, func(sub, file string) {
+		if IsImage(file) {
+			files = append(files, filepath.Join(dir, filepath.FromSlash(sub), file))
+		}
+	})
+	return files, err
+}
+
 // walk visits the files below root/dir, following links except into an enclosing folder.
 func walk(root, dir string, within []os.FileInfo, visit func(dir, file string)) error {
 	full := filepath.Join(root, filepath.FromSlash(dir))

@@ -180,14 +180,14 @@ func (o *Options) check() error {
 	return nil
 }
 
-// fingerprint is a hash of the names, labels and classes of sets.
+// fingerprint is a hash of the names, labels and classes of sets, of files' sizes and of a few images.
 func fingerprint(sets ...data.Dataset) string {
 	h := sha256.New()
 	for _, ds := range sets {
 		if ds == nil {
 			continue
 		}
-		fmt.Fprintf(h, "%d %q\n", ds.Len(), ds.Classes())
+		fmt.Fprintf(h, "%d %q %+v\n", ds.Len(), ds.Classes(), data.IdentityOf(ds))
 		for i := range ds.Len() {
 			fmt.Fprintf(h, "%d %s\n", ds.Label(i), ds.Name(i))
 		}

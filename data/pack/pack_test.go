@@ -418,8 +418,23 @@ func TestPackErrors(t *testing.T) {
 			t.Errorf("error %v, want %q", err, name)
 		}
 	}
-	if _, err := Run(context.Background(), train, val, out, options); err != nil {
-		t.Error(err)
+	image := train.Name(0)
+	before, err := os.ReadFile(image)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		content []byte
+		want    string
+	}{{append(slices.Clone(before), 0), "other images"}, {before, ""}} {
+		if err := os.WriteFile(image, c.content, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		again, _ := open(t, in)
+		if _, err := Run(context.Background(), again, val, out, options); c.want == "" && err != nil ||
+			c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("error %v of an edited image, want %q", err, c.want)
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"unicode/utf16"
 )
@@ -86,7 +87,7 @@ func (r *reader) array() (*Array, error) {
 	}
 	n := 1
 	for _, d := range dims {
-		if d < 0 || d > 0 && float64(n)*d > maxElements {
+		if d != math.Trunc(d) || d < 0 || d > 0 && float64(n)*d > maxElements {
 			return nil, fmt.Errorf("dimensions %v: negative, or beyond the limit", dims)
 		}
 		a.Dims = append(a.Dims, int(d))
@@ -215,6 +216,11 @@ func (r *reader) sparse(a *Array, complex bool) error {
 	}
 	if err := r.memory.take(16 * int64(len(rows)+len(columns))); err != nil {
 		return err
+	}
+	for _, list := range [][]float64{rows, columns} {
+		if slices.ContainsFunc(list, func(v float64) bool { return v != math.Trunc(v) }) { // NaN too
+			return fmt.Errorf("%s: rows and columns of stored values that are no integers", a.Name)
+		}
 	}
 	stored := columns[len(columns)-1]
 	if stored > float64(len(rows)) || stored > float64(len(a.Real)) || complex && stored > float64(len(a.Imag)) {

@@ -132,12 +132,15 @@ func TestReadBudget(t *testing.T) {
 	z.Write(head)
 	z.Write(make([]byte, many))
 	z.Close()
+	notANumber := slices.Concat(tag(miInt32, 4), make([]byte, 8), tag(miDouble, 16), make([]byte, 8),
+		binary.LittleEndian.AppendUint64(nil, math.Float64bits(math.NaN())), tag(miDouble, 8), make([]byte, 8))
 	sparse := slices.Concat(tag(miInt32, 0), tag(miInt32, 8), make([]byte, 8), tag(miDouble, 0))
 	for name, c := range map[string]struct {
 		b    []byte
 		want string
 	}{
 		"zeros":       {file(append(tag(miCompressed, packed.Len()), packed.Bytes()...)), "limit of"},
+		"no number":   {file(matrix(byte(Sparse), [2]int32{1, 1}, notANumber...)), "no integers"},
 		"sparse rows": {file(matrix(byte(Sparse), [2]int32{math.MaxInt32, 1}, sparse...)), "2147483647 rows"},
 	} {
 		var before, after runtime.MemStats

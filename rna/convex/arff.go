@@ -162,6 +162,9 @@ func (a *arff) row(text string, line int) error {
 			i, f, last = j, unquoted(strings.TrimSpace(value)), j
 		}
 		if i == a.target {
+			if f == "?" {
+				return a.attributes[i].missing()
+			}
 			label, labelled = f, true
 			continue
 		}
@@ -190,9 +193,13 @@ func (a *arff) row(text string, line int) error {
 	return a.add(label, line)
 }
 
+func (at attribute) missing() error {
+	return fmt.Errorf("the value of attribute %q is missing: fill it in first", at.name)
+}
+
 func (at attribute) value(s string) (float64, error) {
 	if s == "?" {
-		return 0, fmt.Errorf("the value of attribute %q is missing: fill it in first", at.name)
+		return 0, at.missing()
 	}
 	if at.nominal != nil {
 		k := slices.Index(at.nominal, s)

@@ -56,7 +56,8 @@ func ReadFile(path string, loss Loss) (*Data, error) {
 		return readNIPS(in, path, loss)
 	case strings.HasPrefix(first, "@") || strings.HasPrefix(first, "%"):
 		return ReadARFF(in, path, loss)
-	case !strings.Contains(first, ",") && strings.Contains(first, ":"):
+	case !strings.Contains(first, ",") && (strings.Contains(first, ":") ||
+		bytes.IndexByte(head, ':') >= 0 && bytes.IndexByte(head, ',') < 0): // the first rows may be all zero
 		return ReadLIBSVM(in, path, loss)
 	case !strings.Contains(first, ",") &&
 		len(strings.FieldsFunc(first, func(r rune) bool { return strings.ContainsRune(" \t;|", r) })) > 1:

@@ -86,6 +86,11 @@ func TestReadFile(t *testing.T) {
 	if err != nil || d.X.dot(0, []float64{10, 1}) != 12 || d.X.dot(1, []float64{10, 1}) != 3 {
 		t.Errorf("%v, %v", d, err)
 	}
+	// Rows without a feature that is not 0.
+	d, err = ReadFile(write("zeros.txt", "1\n-1\n-1 2:0.5\n"), Logistic)
+	if err != nil || len(d.Y) != 3 || d.X.dot(2, []float64{0, 10}) != 5 {
+		t.Errorf("%v, %v", d, err)
+	}
 	write("short.labels", "1\n-1\n")
 	for path, want := range map[string]string{
 		write("empty.csv", ""): "empty.csv: an empty file: want " +
@@ -103,6 +108,8 @@ func TestReadFile(t *testing.T) {
 		write("nan.data", "1 nan\n"):           "nan.data:1: column 2 is nan",
 		write("missing.arff", header+
 			"1,?,yes,0,1\n"): `missing.arff:9: the value of attribute "b c" is missing`,
+		write("unknown.arff", header+
+			"1,0,?,0,1\n"): `unknown.arff:9: the value of attribute "class" is missing`,
 		write("short.arff", header+
 			"1,2\n"): "short.arff:9: 2 values for 5 attributes",
 		write("string.arff",

@@ -68,7 +68,7 @@ func around(values []float64) span {
 		return span{lo: 0, hi: 1}
 	}
 	s := span{lo: slices.Min(values), hi: slices.Max(values)}
-	if s.lo == s.hi {
+	if equal(s.lo, s.hi) {
 		s.lo, s.hi = s.lo-1, s.hi+1
 	}
 	return s

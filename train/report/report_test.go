@@ -243,6 +243,7 @@ func TestSpan(t *testing.T) {
 		"factors": {[]series{of(network.SGD, 2.3, .5, .3), of(network.RNA, 40)}, true, false, .2, 55,
 			.3, 40},
 		"little":                       {[]series{of(network.SGD, .5, .4, .3)}, false, false, .28, .52, .3, .5},
+		"equal but for rounding":       {[]series{of(network.SGD, .5, math.Nextafter(.5, 1))}, false, false, .4, .6, .49, .51},
 		"one value":                    {[]series{of(network.SGD, .5)}, false, false, .4, .6, .49, .51},
 		"zeros":                        {[]series{of(network.SGD, 60, 2, 0)}, true, true, 1, 75, 1, 60},
 		"zeros alone":                  {[]series{of(network.SGD, 0, 0)}, false, false, 0, .01, 0, .001},

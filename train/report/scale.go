@@ -60,12 +60,15 @@ func spanOf(list []series, value func(network.Score) float64) span {
 	}
 	all.lo = max(min(all.lo, trained), 0)
 	pad := (all.hi - all.lo) / 20
-	if pad == 0 {
+	if equal(all.lo, all.hi) {
 		pad = max(1e-3, all.hi/10)
 	}
 	all.lo, all.hi = max(0, all.lo-pad), all.hi+pad
 	return all
 }
+
+// equal reports whether values differ by rounding at most, as a mean of equal values does from them.
+func equal(a, b float64) bool { return math.Abs(b-a) <= 1e-9*max(math.Abs(a), math.Abs(b)) }
 
 // at is the position of a value on a linear axis. The logarithm is taken here, since plot's logarithmic axes omit the
 // label in the middle.

@@ -167,18 +167,22 @@ func (s *zarrStore) folders() error {
 	if slices.ContainsFunc(all, func(e fs.DirEntry) bool { return strings.HasPrefix(e.Name(), perProcess) }) {
 		return fmt.Errorf("%s has no %s, which is written last: the checkpoint was not finished", s.dir, ocdbt.ManifestName)
 	}
-	return filepath.WalkDir(s.dir, func(name string, e fs.DirEntry, err error) error {
-		if err != nil || !e.Type().IsRegular() {
+	dir, err := filepath.EvalSymlinks(s.dir) // which WalkDir does not follow
+	if err != nil {
+		return err
+	}
+	return filepath.WalkDir(dir, func(name string, _ fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := os.Stat(name) // files may be links
+		if err != nil || !info.Mode().IsRegular() {
 			return err
 		}
 		if len(s.values) >= maxParts {
 			return fmt.Errorf("%s: more than %d files", s.dir, maxParts)
 		}
-		info, err := e.Info()
-		if err != nil {
-			return err
-		}
-		rel, err := filepath.Rel(s.dir, name)
+		rel, err := filepath.Rel(dir, name)
 		if err == nil {
 			err = s.add(ocdbt.Entry{Key: filepath.ToSlash(rel), File: rel, Len: info.Size()})
 		}

@@ -97,6 +97,13 @@ func TestOrbaxFolders(t *testing.T) {
 	if f := open(t, odd, ""); len(f.Tensors) != 6 {
 		t.Errorf("%d tensors", len(f.Tensors))
 	}
+	link := filepath.Join(t.TempDir(), "latest")
+	if err := os.Symlink(odd, link); err != nil {
+		t.Skip(err)
+	}
+	if f := open(t, link, ""); len(f.Tensors) != 6 {
+		t.Errorf("%d tensors behind a link", len(f.Tensors))
+	}
 	part := open(t, "testdata/plain.orbax", "a")
 	if len(part.Tensors) != 2 || part.Tensors[0].Name != "bias" || part.Tensors[1].Name != "weight" || part.Key != "a" {
 		t.Errorf("under a: %v", part.Tensors)

@@ -75,9 +75,13 @@ func New(x, y string, xUnit, yUnit float64) *plot.Plot {
 	return p
 }
 
-// Ticks are at most ten marks at multiples of 1, 2 or 5 times a power of ten, at least unit apart.
+// Ticks are at most ten marks at multiples of 1, 2 or 5 times a power of ten, at least unit apart; one at lo if hi is
+// equal but for rounding.
 func Ticks(lo, hi, unit float64) []plot.Tick {
 	const most = 10
+	if scale := max(math.Abs(lo), math.Abs(hi)); !(hi-lo > 1e-9*scale) { // steps would be lost in rounding
+		return []plot.Tick{{Value: lo, Label: strconv.FormatFloat(lo, 'g', 6, 64)}}
+	}
 	step := math.Pow(10, math.Floor(math.Log10((hi-lo)/most)))
 	for _, k := range []float64{1, 2, 5, 10} {
 		if (hi-lo)/(k*step) <= most {
