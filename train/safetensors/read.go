@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"os"
 	"slices"
@@ -34,10 +33,19 @@ func Open(path string) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &File{path: path, file: fd, index: map[string]int{}}
-	if err := f.readHeader(); err != nil {
+	f, err := Of(fd)
+	if err != nil {
 		fd.Close()
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, err
+	}
+	return f, nil
+}
+
+// Of is Open of an open file, which it takes over: Close closes it.
+func Of(fd *os.File) (*File, error) {
+	f := &File{path: fd.Name(), file: fd, index: map[string]int{}}
+	if err := f.readHeader(); err != nil {
+		return nil, fmt.Errorf("%s: %w", f.path, err)
 	}
 	return f, nil
 }
@@ -54,7 +62,7 @@ func (f *File) readHeader() error {
 		return errors.New("is a folder, not a safetensors file")
 	}
 	var prefix [8]byte
-	if _, err := io.ReadFull(f.file, prefix[:]); err != nil {
+	if _, err := f.file.ReadAt(prefix[:], 0); err != nil {
 		return errors.New("not a safetensors file: shorter than 8 bytes")
 	}
 	n := binary.LittleEndian.Uint64(prefix[:])
@@ -66,7 +74,7 @@ func (f *File) readHeader() error {
 		return fmt.Errorf("not a safetensors file, or cut short: a header of %d bytes in a file of %d", n, st.Size())
 	}
 	head := make([]byte, n)
-	if _, err := io.ReadFull(f.file, head); err != nil {
+	if _, err := f.file.ReadAt(head, int64(len(prefix))); err != nil {
 		return fmt.Errorf("reading the header: %w", err)
 	}
 	f.start = 8 + int64(n)

@@ -145,12 +145,12 @@ func (f *File) openFile(path, key string) error {
 		return nil
 	case torchfile.Is(head[:n]):
 		f.Form = Torch
-		return f.openTorch(path, key)
+		return f.openTorch(fd, key)
 	case string(head[:n]) == ggufMagic:
 		f.Form = GGUF
 	default:
 		f.Form = Safetensors
-		return f.openSafetensors(path, key)
+		return f.openSafetensors(fd, key)
 	}
 	if key != "" {
 		return fmt.Errorf("%s: key %q: %s has none", path, key, f.Form)
@@ -201,15 +201,14 @@ func inFolder(path string, err error) error {
 	return fmt.Errorf("%w: in it are %s%s", err, strings.Join(names, ", "), more)
 }
 
-func (f *File) openSafetensors(path, key string) error {
+func (f *File) openSafetensors(fd *os.File, key string) error {
 	if key != "" {
-		return fmt.Errorf("%s: key %q: a safetensors file has none", path, key)
+		return fmt.Errorf("%s: key %q: a safetensors file has none", fd.Name(), key)
 	}
-	s, err := safetensors.Open(path)
+	s, err := safetensors.Of(fd)
 	if err != nil {
 		return err
 	}
-	defer s.Close()
 	if s.HasSums() {
 		f.sums[len(f.sums)-1] = ownSums
 	}
@@ -223,8 +222,8 @@ func (f *File) openSafetensors(path, key string) error {
 	return nil
 }
 
-func (f *File) openTorch(path, key string) error {
-	p, err := torchfile.Read(path, key)
+func (f *File) openTorch(fd *os.File, key string) error {
+	p, err := torchfile.Of(fd, key)
 	if err != nil {
 		return err
 	}

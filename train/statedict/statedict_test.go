@@ -216,3 +216,39 @@ func TestOpenByName(t *testing.T) {
 		t.Errorf("%s of %s", f.Path, f.Metadata["model"])
 	}
 }
+
+// TestReplaced verifies and reads the file that was opened, though another has its name now.
+func TestReplaced(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.safetensors")
+	write := func(name string, value float32) {
+		w, err := safetensors.Create(path, []safetensors.Tensor{{Name: name, DType: safetensors.F32, Shape: []int{1}}}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(w.Write(name, []float32{value}), w.Commit()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("a", 1)
+	f := open(t, path, "")
+	write("longer.name", 2)
+	fd, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := fd.Stat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = fd.WriteAt([]byte{1}, info.Size()-1) // damage
+	if err := errors.Join(err, fd.Close()); err != nil {
+		t.Fatal(err)
+	}
+	x := make([]float32, 1)
+	if ok, err := f.Verify(); !ok || err != nil {
+		t.Errorf("verified %v, %v", ok, err)
+	}
+	if err := f.Float32s(f.Tensors[0], x); err != nil || x[0] != 1 {
+		t.Errorf("%v, %v", x, err)
+	}
+}

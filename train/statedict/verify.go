@@ -31,7 +31,7 @@ func (f *File) VerifyWith(read func(bytes int64) error) (ok bool, err error) {
 		case zipSums:
 			one, err = verifyZip(fd, read, f.Form == Torch)
 		case ownSums:
-			one, err = verifySafetensors(fd.Name(), read)
+			one, err = verifySafetensors(fd, read)
 		}
 		if err != nil {
 			return false, err
@@ -61,12 +61,11 @@ const (
 	ownSums      // in the metadata of safetensors
 )
 
-func verifySafetensors(path string, read func(bytes int64) error) (ok bool, err error) {
-	s, err := safetensors.Open(path)
+func verifySafetensors(fd *os.File, read func(bytes int64) error) (ok bool, err error) {
+	s, err := safetensors.Of(fd)
 	if err != nil {
 		return false, err
 	}
-	defer s.Close()
 	return s.VerifyWith(read)
 }
 

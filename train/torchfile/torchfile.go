@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 
 	"onlinerna/internal/files"
@@ -91,13 +92,18 @@ func Read(path, key string) (*File, error) {
 		return nil, err
 	}
 	defer fd.Close()
+	return Of(fd, key)
+}
+
+// Of is Read of an open file, whose position stays.
+func Of(fd *os.File, key string) (*File, error) {
 	st, err := fd.Stat()
 	if err != nil {
 		return nil, err
 	}
 	f, err := read(fd, st.Size(), key)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, fmt.Errorf("%s: %w", fd.Name(), err)
 	}
 	return f, nil
 }
