@@ -89,7 +89,8 @@ type ConvNeXt struct {
 	// Response normalises the hidden layer of a block by the response of each channel over the image, and leaves out the
 	// factors of branches: ConvNeXt V2, timm's use_grn with ls_init_value=None. Only Timm has it.
 	Response bool
-	// ConvMLP stores the weights of linear layers of blocks as those of 1×1 convolutions: timm's conv_mlp. Only Timm has it.
+	// ConvMLP makes the linear layers of blocks convolutions 1×1, which changes their weights' shapes alone: timm's
+	// conv_mlp. Only Timm has it.
 	ConvMLP bool
 }
 
@@ -100,8 +101,8 @@ type convNeXtNames struct {
 	scale, spatial, normal, expand, response, contract  string
 }
 
-var convNeXtTorchvision = convNeXtNames{"features.0.0", "features.0.1", "features.%d.0", "features.%d.1", "features.%d.%d",
-	"classifier.0", "classifier.2", 2, 1, ".layer_scale", ".block.0", ".block.2", ".block.3", "", ".block.5"}
+var convNeXtTorchvision = convNeXtNames{"features.0.0", "features.0.1", "features.%d.0", "features.%d.1",
+	"features.%d.%d", "classifier.0", "classifier.2", 2, 1, ".layer_scale", ".block.0", ".block.2", ".block.3", "", ".block.5"}
 
 var convNeXtTimm = convNeXtNames{"stem.0", "stem.1", "stages.%d.downsample.0", "stages.%d.downsample.1",
 	"stages.%d.blocks.%d", "head.norm", "head.fc", 1, 0, ".gamma", ".conv_dw", ".norm", ".mlp.fc1", ".mlp.grn", ".mlp.fc2"}

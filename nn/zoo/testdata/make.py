@@ -23,7 +23,7 @@ from torchvision import models
 from torchvision.models import convnext, densenet, efficientnet, mobilenetv2, mobilenetv3, regnet, resnet, swin_transformer, vgg, vision_transformer
 from torchvision.models.maxvit import MaxVit, PartitionAttentionLayer
 from torchvision.ops import StochasticDepth
-from timm.layers import DropPath
+from timm.layers import DropPath, SqueezeExcite
 from timm.models._efficientnet_builder import decode_arch_def
 from timm.models.convnext import ConvNeXt, ConvNeXtBlock
 from timm.models.deit import VisionTransformerDistilled
@@ -317,7 +317,7 @@ VARIANTS = {
     "resnet_dilated_narrow": (lambda: resnet.ResNet(resnet.Bottleneck, [1, 2, 2, 1], num_classes=10, groups=4, width_per_group=4,
                                                     replace_stride_with_dilation=[True, True, False]), 2, 32),
     "resnet_timm_narrow": (lambda: ResNet(Bottleneck, (1, 2, 1, 1), 10, cardinality=8, base_width=2, stem_width=8, stem_type="deep_tiered",
-                                          avg_down=True, block_args={"attn_layer": "se"}), 3, 36),
+                                          avg_down=True, block_args={"attn_layer": partial(SqueezeExcite, rd_ratio=0.1)}), 3, 36),
     "mobilenet_v2_own_narrow": (lambda: mobilenetv2.MobileNetV2(
         num_classes=10, width_mult=0.1, inverted_residual_setting=[[1, 40, 1, 2], [3, 70, 2, 1]], round_nearest=3), 4, 24),
     "mobilenet_v2_narrow": (lambda: mobilenetv2.MobileNetV2(num_classes=10, width_mult=0.25), 4, 48),

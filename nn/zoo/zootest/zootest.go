@@ -19,7 +19,7 @@ var Narrow = map[string]nn.Architecture{
 	"resnet_dilated_narrow": like("resnet50", nn.ResNet{Blocks: [4]int{1, 2, 2, 1}, Groups: 4, GroupWidth: 4,
 		Dilate: [3]bool{true, true, false}}.Build),
 	"resnet_timm_narrow": like("resnet50d", nn.ResNet{Blocks: [4]int{1, 2, 1, 1}, Groups: 8, GroupWidth: 2,
-		Stem: [3]int{6, 8, 16}, AvgDown: true, Excite: 1. / 16}.Build),
+		Stem: [3]int{6, 8, 16}, AvgDown: true, Excite: .1}.Build),
 	"mobilenet_v2_own_narrow": like("mobilenet_v2",
 		zoo.MobileNetV2{Width: .1, Settings: [][4]int{{1, 40, 1, 2}, {3, 70, 2, 1}}, Round: 3}.Build),
 	"mobilenet_v3_dilated_narrow": like("mobilenet_v3_small",
