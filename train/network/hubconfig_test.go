@@ -269,7 +269,8 @@ func TestTransformersConfig(t *testing.T) {
 		model   string
 		classes []string
 	}{
-		`"layer_type": "basic", "depths": [2, 2, 2, 2], "id2label": {"1": "dog", "0": "cat"}`:  {"resnet18", []string{"cat", "dog"}},
+		`"layer_type": "basic", "depths": [2, 2, 2, 2], "id2label": {"1": "dog", "0": "cat"}`: {"resnet18", []string{"cat", "dog"}},
+		`"depths": [2, 2, 2, 2]`: {model: "resnet26"},
 		`"depths": [3, 8, 36, 3], "id2label": {"0": "LABEL_0", "1": "LABEL_1"}`:                {"resnet152", nil},
 		`"layer_type": "bottleneck", "depths": [3, 4, 6, 4], "id2label": {"0": "a", "2": "b"}`: {},
 		`"depths": [3, 4, 6, 3], "id2label": {` + strings.Join(labels, ", ") + "}":             {"resnet50", nil},
