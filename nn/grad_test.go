@@ -17,7 +17,7 @@ var everyLayer = Architecture{
 		x = b.ReLU("relu1", b.BatchNorm("bn1", x, 1))
 		x = b.MaxPool("maxpool", x, 3, 2, 1)
 		x = cifarBlock(b, "a", x, 8, 2, 0)
-		x = basicBlock(b, "b", x, 6, 1, 0)
+		x = ResNet{}.basicBlock(b, "b", x, 6, 1, 0)
 		x = b.SqueezeExcite("se", b.Hardswish("hardswish", b.SiLU("silu", x)), 2, (*Builder).GELU,
 			(*Builder).HardSigmoid)
 		x = b.StochasticDepth("depth", b.Dropout("dropout", x, .2), .4)

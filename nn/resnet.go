@@ -62,6 +62,15 @@ type ResNet struct {
 	// Dilate doubles the dilation of the 3×3 convolutions in place of the stride 2, for each stage but the first:
 	// torchvision's replace_stride_with_dilation. A stage's first block has the dilation of the stage before.
 	Dilate [3]bool
+
+	// Stem are the channels of three 3×3 convolutions in place of the 7×7 one; zero: none. They are timm's stem_width of
+	// the stem_type "deep", twice, and twice that; "deep_tiered" has ¾ of it first.
+	Stem [3]int
+	// AvgDown pools a shortcut's 2×2 pixels before its 1×1 convolution, in place of a stride: timm's avg_down.
+	AvgDown bool
+	// Excite is the share of a block's channels that a squeeze-and-excitation before the sum has, rounded to a multiple of
+	// 8; 0 means none: timm's rd_ratio of the attn_layer "se", 1/16 unless given.
+	Excite float64
 }
 
 // check is the error of the first option that is wrong.
@@ -77,6 +86,12 @@ func (o ResNet) check() error {
 		return fmt.Errorf("nn.ResNet.Groups is %d: must be 0 with Basic, whose blocks have no groups", o.Groups)
 	case o.Basic && cmp.Or(o.GroupWidth, 64) != 64:
 		return fmt.Errorf("nn.ResNet.GroupWidth is %d: must be 0 with Basic, whose blocks have no groups", o.GroupWidth)
+	case o.Stem != [3]int{} && slices.Min(o.Stem[:]) < 1:
+		return fmt.Errorf("nn.ResNet.Stem is %v: must be numbers of at least 1, or 0 all", o.Stem)
+	case o.AvgDown && o.Dilate != [3]bool{}:
+		return fmt.Errorf("nn.ResNet.Dilate is %v: must be false with AvgDown", o.Dilate)
+	case !(o.Excite >= 0 && o.Excite <= 1):
+		return fmt.Errorf("nn.ResNet.Excite is %v: must be at least 0 and at most 1", o.Excite)
 	case o.Basic && o.Dilate != [3]bool{}:
 		return fmt.Errorf("nn.ResNet.Dilate is %v: must be false with Basic, whose blocks have no dilation", o.Dilate)
 	}
@@ -89,8 +104,7 @@ func (o ResNet) Build(b *Builder, x *G.Node) *G.Node {
 		b.Fail(err)
 		return nil
 	}
-	x = b.Conv("conv1", x, Conv{Filters: 64, Kernel: 7, Stride: 2, Pad: 3})
-	x = b.ReLU("relu", b.BatchNorm("bn1", x, 1))
+	x = b.ReLU("relu", b.BatchNorm("bn1", o.stem(b, x), 1))
 	x = b.MaxPool("maxpool", x, 3, 2, 1)
 	done, all, dilation := 0, o.Blocks[0]+o.Blocks[1]+o.Blocks[2]+o.Blocks[3], 1
 	for i, n := range o.Blocks {
@@ -102,7 +116,7 @@ func (o ResNet) Build(b *Builder, x *G.Node) *G.Node {
 			}
 			name, drop := fmt.Sprintf("layer%d.%d", i+1, j), b.dropAt(done, all)
 			if o.Basic {
-				x = basicBlock(b, name, x, 64<<i, stride, drop)
+				x = o.basicBlock(b, name, x, 64<<i, stride, drop)
 			} else {
 				x = o.bottleneck(b, name, x, 64<<i, stride, dilation, drop)
 			}
@@ -116,13 +130,24 @@ func (o ResNet) Build(b *Builder, x *G.Node) *G.Node {
 	return b.Linear("fc", x, b.Config().Classes)
 }
 
+// stem is the first convolution, or three.
+func (o ResNet) stem(b *Builder, x *G.Node) *G.Node {
+	if o.Stem == [3]int{} {
+		return b.Conv("conv1", x, Conv{Filters: 64, Kernel: 7, Stride: 2, Pad: 3})
+	}
+	x = b.Conv("conv1.0", x, Conv{Filters: o.Stem[0], Kernel: 3, Stride: 2, Pad: 1})
+	x = b.Conv("conv1.3", b.ReLU("conv1.2", b.BatchNorm("conv1.1", x, 1)), Conv{Filters: o.Stem[1], Kernel: 3, Pad: 1})
+	return b.Conv("conv1.6", b.ReLU("conv1.5", b.BatchNorm("conv1.4", x, 1)), Conv{Filters: o.Stem[2], Kernel: 3, Pad: 1})
+}
+
 // basicBlock is relu(bn2(conv2(relu(bn1(conv1 x)))) + shortcut x), both convolutions 3×3.
-func basicBlock(b *Builder, name string, x *G.Node, width, stride int, drop float64) *G.Node {
+func (o ResNet) basicBlock(b *Builder, name string, x *G.Node, width, stride int, drop float64) *G.Node {
 	y := b.Conv(name+".conv1", x, Conv{Filters: width, Kernel: 3, Stride: stride, Pad: 1})
 	y = b.ReLU(name+".relu1", b.BatchNorm(name+".bn1", y, 1))
 	y = b.Conv(name+".conv2", y, Conv{Filters: width, Kernel: 3, Pad: 1})
-	y = b.StochasticDepth(name+".drop_path", b.BatchNorm(name+".bn2", y, b.lastScale()), drop)
-	x = b.downsample(name, x, width, stride)
+	y = o.excite(b, name+".se", b.BatchNorm(name+".bn2", y, b.lastScale()), width)
+	y = b.StochasticDepth(name+".drop_path", y, drop)
+	x = o.downsample(b, name, x, width, stride)
 	return b.ReLU(name+".relu2", b.Add(name+".add", y, x))
 }
 
@@ -137,18 +162,47 @@ func (o ResNet) bottleneck(b *Builder, name string, x *G.Node, width, stride, di
 		Groups: groups})
 	y = b.ReLU(name+".relu2", b.BatchNorm(name+".bn2", y, 1))
 	y = b.Conv(name+".conv3", y, Conv{Filters: 4 * width, Kernel: 1})
-	y = b.StochasticDepth(name+".drop_path", b.BatchNorm(name+".bn3", y, b.lastScale()), drop)
-	x = b.downsample(name, x, 4*width, stride)
+	y = o.excite(b, name+".se", b.BatchNorm(name+".bn3", y, b.lastScale()), 4*width)
+	y = b.StochasticDepth(name+".drop_path", y, drop)
+	x = o.downsample(b, name, x, 4*width, stride)
 	return b.ReLU(name+".relu3", b.Add(name+".add", y, x))
 }
 
+// excite adds the squeeze-and-excitation of a block's result of so many channels.
+func (o ResNet) excite(b *Builder, name string, x *G.Node, channels int) *G.Node {
+	if o.Excite == 0 {
+		return x
+	}
+	return b.SqueezeExcite(name, x, max(8, int(float64(channels)*o.Excite+4)/8*8), (*Builder).ReLU, (*Builder).Sigmoid)
+}
+
 // downsample fits the shortcut to the block's result by a 1×1 convolution where it differs in shape.
-func (b *Builder) downsample(name string, x *G.Node, channels, stride int) *G.Node {
+func (o ResNet) downsample(b *Builder, name string, x *G.Node, channels, stride int) *G.Node {
 	if s, ok := b.shape(name, x, 4); !ok || stride == 1 && s[1] == channels {
 		return x
 	}
-	x = b.Conv(name+".downsample.0", x, Conv{Filters: channels, Kernel: 1, Stride: stride})
-	return b.BatchNorm(name+".downsample.1", x, 1)
+	conv, norm := name+".downsample.0", name+".downsample.1"
+	if o.AvgDown {
+		if stride > 1 {
+			x, stride = b.pairs(conv, x), 1
+		}
+		conv, norm = norm, name+".downsample.2"
+	}
+	return b.BatchNorm(norm, b.Conv(conv, x, Conv{Filters: channels, Kernel: 1, Stride: stride}), 1)
+}
+
+// pairs is the mean of 2×2 pixels. At the end of an odd extent it is that of the pixels there are, as if the last ones
+// were there twice: PyTorch's AvgPool2d with ceil_mode and without count_include_pad.
+func (b *Builder) pairs(name string, x *G.Node) *G.Node {
+	if _, ok := b.shape(name, x, 4); !ok {
+		return nil
+	}
+	for i, what := range []string{".rows", ".columns"} {
+		if n := x.Shape()[2+i]; n%2 == 1 && b.err == nil {
+			x = b.Concat(name+what, 2+i, x, b.Slice(name+what+".last", x, 2+i, n-1, n))
+		}
+	}
+	return b.AvgPool(name, x, 2, 2, 0)
 }
 
 // dropAt is the probability of dropping residual branch i of n.

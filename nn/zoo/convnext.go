@@ -36,39 +36,106 @@ func init() {
 			Build:     v.net.Build,
 		})
 	}
+	for _, v := range []struct {
+		name, letter string
+		blocks       [4]int
+		width        int
+		drop         float64
+	}{
+		{"atto", "A", [4]int{2, 2, 6, 2}, 40, .1},
+		{"femto", "F", [4]int{2, 2, 6, 2}, 48, .1},
+		{"pico", "P", [4]int{2, 2, 6, 2}, 64, .1},
+		{"nano", "N", [4]int{2, 2, 8, 2}, 80, .1},
+		{"tiny", "T", [4]int{3, 3, 9, 3}, 96, .2},
+		{"base", "B", [4]int{3, 3, 27, 3}, 128, .1},
+		{"large", "L", [4]int{3, 3, 27, 3}, 192, .2},
+	} {
+		small := v.width < 96
+		net := ConvNeXt{Blocks: v.blocks, Width: v.width, Timm: true, ConvMLP: small}
+		a := nn.Architecture{
+			Name:          "convnext_" + v.name,
+			Family:        "convnext",
+			Summary:       "ConvNeXt-" + v.letter + ", as timm's",
+			Reference:     "Liu et al., A ConvNet for the 2020s, 2022",
+			MinSize:       32,
+			Interpolation: bicubic,
+			Resize:        256,
+			Block:         `^(stages\.\d\.blocks\.\d+)\.`,
+			Init:          convNeXtInitial,
+			Build:         net.Build,
+		}
+		if v.name == "nano" {
+			a.Resize = 235
+		}
+		if small {
+			imageNet(a)
+		}
+		net.Response = true
+		a.Name, a.Summary = "convnextv2_"+v.name, "ConvNeXt V2-"+v.letter+", as timm's"
+		a.Reference = "Woo et al., ConvNeXt V2: co-designing and scaling ConvNets with masked autoencoders, 2023"
+		a.Resize, a.DropPath, a.Build = 256, v.drop, net.Build
+		imageNet(a)
+	}
 }
 
 // ConvNeXt are the options of a convolutional net with the blocks of a transformer.
 type ConvNeXt struct {
 	Blocks [4]int // of each stage
 	Width  int    // channels of the first stage, which doubles from one to the next
-	// LayerScale is the initial factor of a block's branch; 0 means 1e-6: torchvision's layer_scale.
+	// LayerScale is the initial factor of a block's branch; 0 means 1e-6: torchvision's layer_scale, timm's ls_init_value.
 	LayerScale float64
+
+	Timm bool // names and order of parameters are timm's, else torchvision's
+	// Response normalises the hidden layer of a block by the response of each channel over the image, and leaves out the
+	// factors of branches: ConvNeXt V2, timm's use_grn with ls_init_value=None. Only Timm has it.
+	Response bool
+	// ConvMLP makes the linear layers of blocks convolutions 1×1, which changes their weights' shapes alone: timm's
+	// conv_mlp. Only Timm has it.
+	ConvMLP bool
 }
+
+// convNeXtNames are the names of parameters; those inside a block follow the block's.
+type convNeXtNames struct {
+	stem, stemNorm, downsample, down, block, norm, head string
+	step, from                                          int // of the numbers of stages
+	scale, spatial, normal, expand, response, contract  string
+}
+
+var convNeXtTorchvision = convNeXtNames{"features.0.0", "features.0.1", "features.%d.0", "features.%d.1",
+	"features.%d.%d", "classifier.0", "classifier.2", 2, 1, ".layer_scale", ".block.0", ".block.2", ".block.3", "", ".block.5"}
+
+var convNeXtTimm = convNeXtNames{"stem.0", "stem.1", "stages.%d.downsample.0", "stages.%d.downsample.1",
+	"stages.%d.blocks.%d", "head.norm", "head.fc", 1, 0, ".gamma", ".conv_dw", ".norm", ".mlp.fc1", ".mlp.grn", ".mlp.fc2"}
 
 // Build adds the layers to b.
 func (o ConvNeXt) Build(builder *nn.Builder, x *G.Node) *G.Node {
-	b := layer{builder}
-	b.options("ConvNeXt", o).least(1, "Blocks", "Width").least(0, "LayerScale")
+	b, of := layer{builder}, convNeXtTorchvision
+	if o.Timm {
+		of = convNeXtTimm
+	}
+	b.options("ConvNeXt", o).least(1, "Blocks", "Width").least(0, "LayerScale").
+		that(o.Timm || !o.Response, "Response", "false without Timm").
+		that(o.Timm || !o.ConvMLP, "ConvMLP", "false without Timm").
+		that(!o.Response || o.LayerScale == 0, "LayerScale", "0 with Response")
 	if !b.atLeast(x, 32) {
 		return nil
 	}
-	x = b.Conv("features.0.0", x, nn.Conv{Filters: o.Width, Kernel: 4, Stride: 4, Bias: true})
-	x = b.pixelNorm("features.0.1", x)
+	x = b.Conv(of.stem, x, nn.Conv{Filters: o.Width, Kernel: 4, Stride: 4, Bias: true})
+	x = b.pixelNorm(of.stemNorm, x)
 	done, last := 0, o.Blocks[0]+o.Blocks[1]+o.Blocks[2]+o.Blocks[3]-1
 	for i, n := range o.Blocks {
 		if i > 0 {
-			name := fmt.Sprintf("features.%d", 2*i)
-			x = b.Conv(name+".1", b.pixelNorm(name+".0", x), nn.Conv{Filters: o.Width << i, Kernel: 2, Stride: 2, Bias: true})
+			x = b.pixelNorm(fmt.Sprintf(of.downsample, of.step*i), x)
+			x = b.Conv(fmt.Sprintf(of.down, of.step*i), x, nn.Conv{Filters: o.Width << i, Kernel: 2, Stride: 2, Bias: true})
 		}
 		for j := range n {
 			drop := b.Config().DropPath * float64(done) / float64(max(last, 1))
-			x = b.convNeXt(fmt.Sprintf("features.%d.%d", 2*i+1, j), x, cmp.Or(o.LayerScale, 1e-6), drop)
+			x = o.block(b, of, fmt.Sprintf(of.block, of.step*i+of.from, j), x, drop)
 			done++
 		}
 	}
-	x = b.LayerNorm("classifier.0", b.GlobalAvgPool("avgpool", x), rowEps)
-	return b.Linear("classifier.2", b.Dropout("dropout", x, b.Config().Dropout), b.Config().Classes)
+	x = b.LayerNorm(of.norm, b.GlobalAvgPool("avgpool", x), rowEps)
+	return b.Linear(of.head, b.Dropout("dropout", x, b.Config().Dropout), b.Config().Classes)
 }
 
 // pixelNorm adds a layer normalisation of the channels of each pixel of x [N,C,H,W].
@@ -81,21 +148,82 @@ func (b layer) pixelNorm(name string, x *G.Node) *G.Node {
 	return b.Apply(name+".pixels", op.Planes{Height: s[2], Width: s[3]}, x)
 }
 
-// convNeXt adds to x a depthwise convolution 7×7 followed by a perceptron of each pixel. scale is the initial factor of
-// this branch, drop the probability of dropping it in Train.
-func (b layer) convNeXt(name string, x *G.Node, scale, drop float64) *G.Node {
+// block adds to x a depthwise convolution 7×7 followed by a perceptron of each pixel. drop is the probability of
+// dropping this branch in Train.
+func (o ConvNeXt) block(b layer, of convNeXtNames, name string, x *G.Node, drop float64) *G.Node {
+	if b.Err() != nil {
+		return nil
+	}
+	c := x.Shape()[1]
+	var factor *G.Node
+	if !o.Response {
+		p := nn.Param{Name: name + of.scale, Shape: op.Shape{c, 1, 1}, BiasOrNorm: o.Timm,
+			Init: nn.Init{Distribution: nn.Constant, Scale: cmp.Or(o.LayerScale, 1e-6)}}
+		if o.Timm {
+			p.Shape = op.Shape{c}
+		}
+		factor = b.AddParam(p)
+	}
+	y := b.Conv(name+of.spatial, x, nn.Conv{Filters: c, Kernel: 7, Pad: 3, Groups: c, Bias: true})
+	y = b.rows(name, y)
+	y = o.linear(b, name+of.expand, b.LayerNorm(name+of.normal, y, rowEps), x, 4*c)
+	y = b.GELU(name+of.expand+".gelu", y)
+	if o.Response {
+		y = b.rows(name+of.response, b.response(name+of.response, b.image(name+of.response, y, x)))
+	}
+	y = b.image(name, o.linear(b, name+of.contract, y, x, c), x)
+	if factor != nil {
+		y = b.Map(name+".scaled", expr.Arg(0).Mul(expr.Arg(1)), y, factor)
+	}
+	return b.residual(name, y, x, drop)
+}
+
+// linear adds a linear layer of the rows y of image, one a pixel.
+func (o ConvNeXt) linear(b layer, name string, y, image *G.Node, out int) *G.Node {
+	if !o.ConvMLP {
+		return b.Linear(name, y, out)
+	}
+	return b.rows(name, b.Conv(name, b.image(name, y, image), nn.Conv{Filters: out, Kernel: 1, Bias: true}))
+}
+
+// rows are the pixels of x [N,C,H,W], one after the other.
+func (b layer) rows(name string, x *G.Node) *G.Node {
 	if b.Err() != nil {
 		return nil
 	}
 	s := x.Shape()
-	n, c, pixels := s[0], s[1], s[2]*s[3]
-	factor := b.Param(name+".layer_scale", nn.Init{Distribution: nn.Constant, Scale: scale}, c, 1, 1)
-	y := b.Conv(name+".block.0", x, nn.Conv{Filters: c, Kernel: 7, Pad: 3, Groups: c, Bias: true})
-	y = b.Reshape(name+".rows", b.Apply(name+".block.1", op.Tokens{}, y), n*pixels, c)
-	y = b.Linear(name+".block.3", b.LayerNorm(name+".block.2", y, rowEps), 4*c)
-	y = b.Linear(name+".block.5", b.GELU(name+".block.4", y), c)
-	y = b.Apply(name+".block.6", op.Planes{Height: s[2], Width: s[3]}, b.Reshape(name+".images", y, n, pixels, c))
-	return b.residual(name, b.Map(name+".scaled", expr.Arg(0).Mul(expr.Arg(1)), y, factor), x, drop)
+	return b.Reshape(name+".rows", b.Apply(name+".tokens", op.Tokens{}, x), s[0]*s[2]*s[3], s[1])
+}
+
+// image is the reverse of rows, of as many images of the same size as like has.
+func (b layer) image(name string, rows, like *G.Node) *G.Node {
+	if b.Err() != nil {
+		return nil
+	}
+	s := like.Shape()
+	rows = b.Reshape(name+".images", rows, s[0], s[2]*s[3], rows.Shape()[1])
+	return b.Apply(name+".planes", op.Planes{Height: s[2], Width: s[3]}, rows)
+}
+
+// responseEps is added to the mean of responses.
+const responseEps = 1e-6
+
+// response adds x + x·g·weight + bias to x [N,C,H,W]: the global response normalisation of Woo et al. 2023. g is the
+// norm of a channel over an image's pixels, by the mean of the channels'.
+func (b layer) response(name string, x *G.Node) *G.Node {
+	if b.Err() != nil {
+		return nil
+	}
+	s := x.Shape()
+	weight := b.AddParam(nn.Param{Name: name + ".weight", Shape: op.Shape{s[1]}, BiasOrNorm: true})
+	bias := b.AddParam(nn.Param{Name: name + ".bias", Shape: op.Shape{s[1]}, BiasOrNorm: true})
+	x0, x1, x2 := expr.Arg(0), expr.Arg(1), expr.Arg(2)
+	norm := b.GlobalAvgPool(name+".mean_square", b.Map(name+".square", x0.Square(), x))
+	// The bound makes the gradient of a channel that is 0 everywhere 0, as PyTorch's is.
+	norm = b.Map(name+".norm", x0.Scale(float64(s[2]*s[3])).Max(expr.Const(1e-30)).Sqrt(), norm)
+	mean := b.Reduce(name+".mean", norm, op.Mean, 1)
+	factor := b.Map(name+".factor", x0.Div(x1.Shift(responseEps)).Mul(x2).Shift(1), norm, mean, weight)
+	return b.Map(name, x0.Mul(x1).Add(x2), x, factor, bias)
 }
 
 // convNeXtInitial is the initial distribution of a parameter.

@@ -13,6 +13,11 @@ import (
 	G "gorgonia.org/gorgonia"
 
 	"onlinerna/nn"
+	"onlinerna/nn/device"
+	"onlinerna/nn/internal/golden"
+	"onlinerna/nn/machine"
+	"onlinerna/nn/machine/machinetest"
+	"onlinerna/nn/op"
 	"onlinerna/nn/zoo/zootest"
 )
 
@@ -90,23 +95,34 @@ func TestInputs(t *testing.T) {
 	}
 }
 
-// Without LayerScale the factors of ConvNeXt's branches start as torchvision's. convnext_narrow.json judges another one.
+// Without LayerScale the factors of ConvNeXt's branches start as torchvision's and timm's, which decay torchvision's
+// alone. convnext_narrow.json judges other initial factors.
 func TestLayerScale(t *testing.T) {
-	m, err := nn.Build("convnext_tiny", nn.Config{Batch: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	found := 0
-	for _, p := range m.Params {
-		if strings.HasSuffix(p.Name, ".layer_scale") {
-			found++
-			if p.Init != (nn.Init{Distribution: nn.Constant, Scale: 1e-6}) {
-				t.Errorf("%s starts as %v", p.Name, p.Init)
+	for name, want := range map[string]struct {
+		factor string
+		number int
+		exempt bool
+	}{
+		"convnext_tiny":   {".layer_scale", 18, false},
+		"convnext_atto":   {".gamma", 12, true},
+		"convnextv2_atto": {".gamma", 0, true},
+	} {
+		m, err := nn.Build(name, nn.Config{Batch: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := 0
+		for _, p := range m.Params {
+			if strings.HasSuffix(p.Name, want.factor) {
+				found++
+				if p.Init != (nn.Init{Distribution: nn.Constant, Scale: 1e-6}) || p.BiasOrNorm != want.exempt {
+					t.Errorf("%s starts as %v, exempt %t", p.Name, p.Init, p.BiasOrNorm)
+				}
 			}
 		}
-	}
-	if found != 18 {
-		t.Errorf("%d branches have a factor, want 18", found)
+		if found != want.number {
+			t.Errorf("%s: %d branches have a factor, want %d", name, found, want.number)
+		}
 	}
 }
 
@@ -140,5 +156,48 @@ func TestDenseDropout(t *testing.T) {
 	}
 	if found != 5 {
 		t.Errorf("%d layers, want 5", found)
+	}
+}
+
+// timm's residual blocks begin as their shortcuts. resnet_timm_narrow.json judges bottlenecks.
+func TestZeroLast(t *testing.T) {
+	m, err := nn.Build("resnet18d", nn.Config{Batch: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range m.Params {
+		zero := strings.HasPrefix(p.Name, "layer") && strings.HasSuffix(p.Name, ".bn2.weight")
+		if strings.HasSuffix(p.Name, ".weight") && (p.Init == nn.Init{}) != zero {
+			t.Errorf("%s starts as %v", p.Name, p.Init)
+		}
+	}
+}
+
+// Channels that are 0 in all pixels have gradients that are numbers.
+func TestResponseOfZeros(t *testing.T) {
+	a := zootest.Narrow["convnextv2_narrow"]
+	m, err := a.Model(nn.Config{Batch: 2, Classes: 2, Size: 32, FloatInput: true, DType: op.Float64})
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := uint64(0)
+	c := machine.Config{Device: device.NewReference(op.Float64)}
+	n, err := machinetest.NewModel(m, c, nil, func(e nn.Entry) op.Tensor {
+		k++
+		if strings.HasSuffix(e.Name, ".fc1.bias") { // GELU is 0 there
+			return numbers(k, e.Shape, func(float64) float64 { return -1000 })
+		}
+		return formula(k, e)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer n.Close()
+	j := judge{T: t}
+	j.write(n, m.Input, numbers(imageStream, op.Shape(m.Input.Shape()), func(u float64) float64 { return u }))
+	j.write(n, m.Labels, golden.Labels(2))
+	j.run(n)
+	if x, err := n.Grads.Norm(); err != nil || !(x > 0 && x < 1e6) {
+		t.Errorf("the gradient has the norm %v, %v", x, err)
 	}
 }

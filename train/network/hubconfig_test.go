@@ -120,7 +120,7 @@ func TestUnoffered(t *testing.T) {
 	}
 	for timm, net := range map[string]string{"vit_base_patch16_384": "vit_base_patch16_224", "regnetx_002": "regnetx_002",
 		"deit_base_distilled_patch16_384": "deit_base_distilled_patch16_224", "vit_base_patch16_clip_384": "", "vit_huge_patch14_384": "",
-		"regnety_080_tv": "regnet_y_8gf", "mobilenetv2_110d": "mobilenetv2_110d", "resnet26d": "", "convnextv2_tiny": "", "": ""} {
+		"regnety_080_tv": "regnet_y_8gf", "mobilenetv2_110d": "mobilenetv2_110d", "resnet26t": "", "convnextv2_huge": "", "": ""} {
 		got, ok := hubNet(timm)
 		if got != net || ok != (net != "") || (Meta{Architecture: timm}.Unoffered() != "") != (net == "" && timm != "") {
 			t.Errorf("timm's %s is %q", timm, got)
@@ -269,7 +269,8 @@ func TestTransformersConfig(t *testing.T) {
 		model   string
 		classes []string
 	}{
-		`"layer_type": "basic", "depths": [2, 2, 2, 2], "id2label": {"1": "dog", "0": "cat"}`:  {"resnet18", []string{"cat", "dog"}},
+		`"layer_type": "basic", "depths": [2, 2, 2, 2], "id2label": {"1": "dog", "0": "cat"}`: {"resnet18", []string{"cat", "dog"}},
+		`"depths": [2, 2, 2, 2]`: {model: "resnet26"},
 		`"depths": [3, 8, 36, 3], "id2label": {"0": "LABEL_0", "1": "LABEL_1"}`:                {"resnet152", nil},
 		`"layer_type": "bottleneck", "depths": [3, 4, 6, 4], "id2label": {"0": "a", "2": "b"}`: {},
 		`"depths": [3, 4, 6, 3], "id2label": {` + strings.Join(labels, ", ") + "}":             {"resnet50", nil},

@@ -88,14 +88,14 @@ func TestFreshHead(t *testing.T) {
 func TestTorchMeta(t *testing.T) {
 	for name, want := range map[string]Meta{
 		"torchvision.pth": {Model: "resnet50", Epoch: 3},
-		"timm.pth.tar":    {Epoch: 4}, // nn has no resnet50d
+		"timm.pth.tar":    {Epoch: 4}, // nn has no resnet51d
 	} {
 		got, err := ReadMeta("../torchfile/testdata/" + name)
 		if err != nil || got.Model != want.Model || got.Epoch != want.Epoch {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
 	}
-	if _, err := nn.Lookup("resnet50d"); err == nil {
-		t.Error("resnet50d is a model: the test needs another")
+	if _, err := nn.Lookup("resnet51d"); err == nil {
+		t.Error("resnet51d is a model: the test needs another")
 	}
 }

@@ -49,6 +49,7 @@ func (e *shortestEdge) UnmarshalJSON(b []byte) error {
 var transformersResNets = map[string]string{
 	"basic [2 2 2 2]":       "resnet18",
 	"basic [3 4 6 3]":       "resnet34",
+	"bottleneck [2 2 2 2]":  "resnet26",
 	"bottleneck [3 4 6 3]":  "resnet50",
 	"bottleneck [3 4 23 3]": "resnet101",
 	"bottleneck [3 8 36 3]": "resnet152",

@@ -24,7 +24,7 @@ func ofFamilies() []Recipe {
 	return []Recipe{{
 		// main.py and TRAINING.md: 4096 images a step, 4e-3, min_lr 1e-6, warm-up from 0, all by step; decay of matrices and
 		// kernels alone; reprob 0.25 of mode pixel; crop_pct 224/256 in evaluation.
-		Name: "convnext", Summary: "ConvNeXt's own: 82.1 % with T in 300 epochs", Nets: `convnext_.*`,
+		Name: "convnext", Summary: "ConvNeXt's own: 82.1 % with T in 300 epochs", Nets: `convnext_(tiny|small|base|large)`,
 		Source: "facebookresearch/ConvNeXt, TRAINING.md and the defaults of main.py", Lacks: erasing,
 		Settings: option.Settings(`model convnext_tiny  epochs 300  batch 128  accumulate 32
 			optimizer adamw  lr 4e-3  schedule cosine  schedule-by step  lr-final 1e-6  warmup 20  warmup-from 0
@@ -35,8 +35,8 @@ func ofFamilies() []Recipe {
 	}, {
 		// --batch-size 128 --opt adamw --lr 1e-3 --weight-decay 0.05 --norm-weight-decay 0.0 --train-crop-size 176
 		// --val-resize-size 232, and the settings of modern.
-		Name: "torchvision-convnext", Summary: "torchvision's ConvNeXt: 82.520 % with T in 600 epochs", Nets: `convnext_.*`,
-		Source: readme,
+		Name: "torchvision-convnext", Summary: "torchvision's ConvNeXt: 82.520 % with T in 600 epochs",
+		Nets: `convnext_(tiny|small|base|large)`, Source: readme,
 		Settings: option.Settings(`model convnext_tiny  ` + modern + `optimizer adamw  lr 1e-3  weight-decay 0.05
 			no-decay features.0.1.*,features.[246].0.*,*.block.2.*,classifier.0.*
 			train-crop 176  train-interpolation bilinear  val-resize 232  val-crop 224  interpolation bilinear`),

@@ -23,12 +23,14 @@ from torchvision import models
 from torchvision.models import convnext, densenet, efficientnet, mobilenetv2, mobilenetv3, regnet, resnet, swin_transformer, vgg, vision_transformer
 from torchvision.models.maxvit import MaxVit, PartitionAttentionLayer
 from torchvision.ops import StochasticDepth
-from timm.layers import DropPath
+from timm.layers import DropPath, SqueezeExcite
 from timm.models._efficientnet_builder import decode_arch_def, round_channels
+from timm.models.convnext import ConvNeXt, ConvNeXtBlock
 from timm.models.deit import VisionTransformerDistilled
 from timm.models.efficientnet import EfficientNet
 from timm.models.mobilenetv3 import MobileNetV3
 from timm.models.regnet import RegNet, RegNetCfg
+from timm.models.resnet import Bottleneck, ResNet
 from timm.models.vision_transformer import VisionTransformer
 
 NOTHING = 1e-12  # a probability of dropout that drops nothing
@@ -95,6 +97,7 @@ def ours(name):
 def drops(model):
     """Names and probabilities of the layers that drop something, and no more of it."""
     found = {}
+    most = round(max((m.drop_prob for m in model.modules() if isinstance(m, DropPath)), default=0), 6)
     if getattr(model, "drop_rate", 0) > 0:  # timm's, a function
         found["dropout"], model.drop_rate = model.drop_rate, 0.0
     for name, m in model.named_modules():
@@ -118,9 +121,13 @@ def drops(model):
                     found[f"{place}.{'mlp' if hasattr(above, 'mlp') else 'mlp_layer'}.{own}"] = m.p
             m.p = 0.0
         elif isinstance(m, DropPath):
-            block, n = model.get_submodule(name.rpartition(".")[0]), len(model.blocks) - 1
-            if not hasattr(block, "has_skip"):
-                found[name] = 0.1 * round(m.drop_prob / 0.1 * n) / n  # it is a float32
+            block = model.get_submodule(name.rpartition(".")[0])
+            if isinstance(block, ConvNeXtBlock):
+                n = sum(isinstance(b, ConvNeXtBlock) for b in model.modules()) - 1
+                found[name.replace("drop_path", "stochastic_depth")] = most * round(m.drop_prob / most * n) / n
+            elif not hasattr(block, "has_skip"):
+                n = len(model.blocks) - 1
+                found[name] = most * round(m.drop_prob / most * n) / n  # it is a float32
             elif block.has_skip:
                 found[name.replace("drop_path", "stochastic_depth")] = m.drop_prob
             m.drop_prob = 0.0
@@ -332,6 +339,8 @@ VARIANTS = {
     "resnext_narrow": (lambda: resnet.ResNet(resnet.Bottleneck, [1, 2, 1, 1], num_classes=10, groups=8, width_per_group=2), 3, 64),
     "resnet_dilated_narrow": (lambda: resnet.ResNet(resnet.Bottleneck, [1, 2, 2, 1], num_classes=10, groups=4, width_per_group=4,
                                                     replace_stride_with_dilation=[True, True, False]), 2, 32),
+    "resnet_timm_narrow": (lambda: ResNet(Bottleneck, (1, 2, 1, 1), 10, cardinality=8, base_width=2, stem_width=8, stem_type="deep_tiered",
+                                          avg_down=True, block_args={"attn_layer": partial(SqueezeExcite, rd_ratio=0.1)}), 3, 36),
     "mobilenet_v2_own_narrow": (lambda: mobilenetv2.MobileNetV2(
         num_classes=10, width_mult=0.1, inverted_residual_setting=[[1, 40, 1, 2], [3, 70, 2, 1]], round_nearest=3), 4, 24),
     "mobilenet_v2_narrow": (lambda: mobilenetv2.MobileNetV2(num_classes=10, width_mult=0.25), 4, 48),
@@ -373,6 +382,10 @@ VARIANTS = {
     "vit_torchvision_narrow": (lambda: vision_transformer.VisionTransformer(24, 8, 2, 3, 24, 96, num_classes=10), 3, 24),
     "convnext_narrow": (lambda: convnext.ConvNeXt([convnext.CNBlockConfig(8 << i, 16 << i if i < 3 else None, n) for i, n in
                                                    enumerate((1, 2, 1, 1))], 0.1, 0.2, num_classes=10), 3, 64),
+    "convnext_timm_narrow": (lambda: ConvNeXt(depths=(1, 2, 1, 1), dims=(8, 16, 32, 64), ls_init_value=0.2, conv_mlp=True,
+                                              num_classes=10), 3, 64),
+    "convnextv2_narrow": (lambda: ConvNeXt(depths=(1, 2, 1, 1), dims=(8, 16, 32, 64), use_grn=True, ls_init_value=None,
+                                           drop_path_rate=0.1, num_classes=10), 3, 64),
     "swin_narrow": (narrow_swin, 2, 40),
     "swin_v2_narrow": (lambda: narrow_swin_v2([4, 4], 8, [2, 2, 1, 1], [2, 4, 8, 16], [4, 4], 4.0, 0.0, 0.0, 0.2, 10), 2, 40),
     "swin_v2_options_narrow": (lambda: narrow_swin_v2([2, 2], 8, [2, 2, 1, 1], [2, 4, 8, 16], [3, 4], 2.5, NOTHING, 2 * NOTHING,
@@ -407,7 +420,10 @@ TIMM = tuple(f"vit_{size}_patch{patch}_224" for size, patch in (("tiny", 16), ("
     tuple(f"regnety_{size}" for size in ("002", "006", "008", "040", "064", "080", "120")) + \
     tuple(f"mobilenetv2_{size}" for size in ("050", "140", "110d", "120d")) + \
     tuple(f"mobilenetv4_conv_{size}" for size in ("small_050", "small", "medium", "large")) + \
-    ("mobilenetv3_small_050", "mobilenetv3_small_075", "tf_mobilenetv3_large_075", "tf_mobilenetv3_small_075")
+    ("mobilenetv3_small_050", "mobilenetv3_small_075", "tf_mobilenetv3_large_075", "tf_mobilenetv3_small_075") + \
+    ("resnet14t", "resnet18d", "resnet34d", "resnet26", "resnet26d", "resnet50d", "resnet101d", "resnet152d", "seresnet50",
+     "seresnext50_32x4d") + tuple(f"convnext_{size}" for size in ("atto", "femto", "pico", "nano")) + \
+    tuple(f"convnextv2_{size}" for size in ("atto", "femto", "pico", "nano", "tiny", "base", "large"))
 DROPOUT = {"0": 0.2, "1": 0.2, "2": 0.3, "3": 0.3, "4": 0.4, "5": 0.4, "6": 0.5, "7": 0.5, "s": 0.2, "m": 0.3, "l": 0.4}  # of EfficientNets
 # Large linear layers, and embeddings of places, take images of the usual size.
 WHOLE = ("vit_", "deit_", "swin_", "maxvit", "alexnet", "vgg11", "vgg13", "vgg16", "vgg19")
@@ -423,6 +439,8 @@ def nets(names):
             kwargs = {}
             if name.startswith("deit_"):
                 kwargs = {"drop_path_rate": 0.1}
+            elif name.startswith("convnextv2_"):
+                kwargs = {"drop_path_rate": 0.2 if name.endswith(("tiny", "large")) else 0.1}
             elif "mobilenetv3_" in name or "mobilenetv2_" in name:
                 kwargs = {"drop_rate": 0.2}
             elif make is timm.create_model and "efficientnet" in name:
@@ -470,7 +488,7 @@ def write(path, name, build, batch, size, steps, whole=False):
     y = torch.arange(batch) % classes
     out = {"net": name, "batch": batch, "size": size, "classes": classes, "dropped": dropped,
            "state": [[n, list(v.shape)] for n, v in model.state_dict().items()]}
-    if whole and name not in OWN or name == "convnext_narrow" or "options" in name:
+    if whole and name not in OWN or name.startswith("convnext") or "options" in name or "timm" in name:
         out["initial"] = first
     with torch.no_grad():
         logits = model.eval()(x)

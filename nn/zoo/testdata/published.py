@@ -27,6 +27,10 @@ TIMM += [f"regnety_{size}" for size in ("002", "006", "008", "040", "064", "080"
 TIMM += [f"mobilenetv2_{size}" for size in ("050", "140", "110d", "120d")]
 TIMM += [f"mobilenetv4_conv_{size}" for size in ("small_050", "small", "medium", "large")]
 TIMM += ["mobilenetv3_small_050", "mobilenetv3_small_075", "tf_mobilenetv3_large_075", "tf_mobilenetv3_small_075"]
+TIMM += ["resnet14t", "resnet18d", "resnet34d", "resnet26", "resnet26d", "resnet50d", "resnet101d", "resnet152d", "seresnet50",
+         "seresnext50_32x4d"]
+TIMM += [f"convnext_{size}" for size in ("atto", "femto", "pico", "nano")]
+TIMM += [f"convnextv2_{size}" for size in ("atto", "femto", "pico", "nano", "tiny", "base", "large")]
 
 
 def torchvision(name):

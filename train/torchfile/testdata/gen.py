@@ -41,8 +41,8 @@ torch.save({
     "model_ema": ema.state_dict(), "scaler": {"scale": 65536.0},
 }, here / "torchvision.pth")
 torch.save({
-    "epoch": 4, "arch": "resnet50d", "state_dict": {"_orig_mod." + k: v for k, v in net.state_dict().items()},
-    "optimizer": optimizer.state_dict(), "version": 2, "args": argparse.Namespace(model="resnet50d.ra2_in1k"),
+    "epoch": 4, "arch": "resnet51d", "state_dict": {"_orig_mod." + k: v for k, v in net.state_dict().items()},
+    "optimizer": optimizer.state_dict(), "version": 2, "args": argparse.Namespace(model="resnet51d.ra2_in1k"),
     "amp_scaler": {"scale": 1.0}, "state_dict_ema": net.state_dict(), "metric": np.float64(76.5), "rng": np.random.RandomState(1),
 }, here / "timm.pth.tar")
 
