@@ -119,7 +119,8 @@ func TestUnoffered(t *testing.T) {
 		t.Errorf("its own tensors: %q, %v", l.Doubt, err)
 	}
 	for timm, net := range map[string]string{"vit_base_patch16_384": "vit_base_patch16_224", "regnetx_002": "regnetx_002",
-		"deit_base_distilled_patch16_384": "deit_base_distilled_patch16_224", "vit_base_patch16_clip_384": "", "vit_huge_patch14_384": "",
+		"deit_base_distilled_patch16_384": "deit_base_distilled_patch16_224", "vit_base_patch16_clip_384": "vit_base_patch16_clip_224",
+		"vit_large_patch14_clip_quickgelu_336": "vit_large_patch14_clip_quickgelu_224", "vit_base_patch16_siglip_384": "", "vit_huge_patch14_384": "",
 		"regnety_080_tv": "regnet_y_8gf", "mobilenetv2_110d": "mobilenetv2_110d", "resnet26d": "", "convnextv2_tiny": "", "": ""} {
 		got, ok := hubNet(timm)
 		if got != net || ok != (net != "") || (Meta{Architecture: timm}.Unoffered() != "") != (net == "" && timm != "") {
@@ -136,7 +137,9 @@ func TestTwins(t *testing.T) {
 		"timm_efficientnet_b5": "tf_efficientnet_b5", "tf_efficientnet_b5": "timm_efficientnet_b5",
 		"tf_mobilenetv3_small_075": "mobilenetv3_small_075", "tf_mobilenetv3_large_075": "",
 		"tf_mobilenetv3_small_100": "mobilenetv3_small_100", "mobilenetv3_large_100": "tf_mobilenetv3_large_100",
-		"tf_efficientnet_b6": "", "tf_efficientnetv2_s": "", "efficientnet_b6": "", "mobilenet_v3_large": "",
+		"vit_base_patch32_clip_224": "vit_base_patch32_clip_quickgelu_224", "vit_base_patch32_224": "",
+		"vit_base_patch32_clip_quickgelu_224": "vit_base_patch32_clip_224",
+		"tf_efficientnet_b6":                  "", "tf_efficientnetv2_s": "", "efficientnet_b6": "", "mobilenet_v3_large": "",
 	} {
 		got := twin(net)
 		_, err := nn.Lookup(want)
@@ -173,6 +176,24 @@ func TestTwins(t *testing.T) {
 		config(`{"architecture": "` + other + `"}`)
 		if _, err := n.Load(path, LoadOptions{}); err == nil || !strings.HasSuffix(err.Error(), "give the model "+other) {
 			t.Errorf("%s in %s: %v", other, name, err)
+		}
+	}
+	for _, c := range []struct{ net, architecture, notes, want, doubt string }{
+		{"vit_base_patch32_clip_224", "vit_base_patch32_clip_224", "", "vit_base_patch32_clip_224", ""},
+		{"vit_base_patch32_clip_224", "", "", "", "those of vit_base_patch32_clip_quickgelu_224, with another activation"},
+		{"vit_base_patch32_clip_quickgelu_224", "vit_base_patch32_clip_224", "natively QuickGELU, use quickgelu model variant",
+			"vit_base_patch32_clip_quickgelu_224", ""},
+		{"vit_base_patch32_clip_224", "vit_base_patch32_clip_224", "natively QuickGELU, use quickgelu model variant",
+			"vit_base_patch32_clip_quickgelu_224", "for the activation of vit_base_patch32_clip_quickgelu_224"},
+		{"vit_base_patch32_224", "", "", "", ""},
+	} {
+		h := hubConfig{Architecture: c.architecture}
+		h.Pretrained.Notes = []string{c.notes}
+		var m Meta
+		h.meta(&m)
+		doubt, err := (&Network{arch: c.net}).sameNet(nil, m)
+		if err != nil || m.Model != c.want || !strings.Contains(doubt, c.doubt) || (doubt == "") != (c.doubt == "") {
+			t.Errorf("%+v: %q, %q, %v", c, m.Model, doubt, err)
 		}
 	}
 	// config.json may name another net than one without a twin, too.

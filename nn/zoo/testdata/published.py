@@ -26,6 +26,8 @@ TIMM += [f"regnetx_{size}" for size in ("002", "004", "006", "040", "064", "120"
 TIMM += [f"regnety_{size}" for size in ("002", "006", "008", "040", "064", "080", "120")]
 TIMM += [f"mobilenetv2_{size}" for size in ("050", "140", "110d", "120d")]
 TIMM += ["mobilenetv3_small_050", "mobilenetv3_small_075", "tf_mobilenetv3_large_075", "tf_mobilenetv3_small_075"]
+TIMM += [f"vit_{size}_patch14{kind}_dinov2" for size in ("small", "base", "large") for kind in ("", "_reg4")]
+TIMM += [f"vit_{size}_clip{kind}_224" for size in ("base_patch32", "base_patch16", "large_patch14") for kind in ("", "_quickgelu")]
 
 
 def torchvision(name):
