@@ -139,7 +139,7 @@ func (m Meta) Uncropped() string {
 	if m.CropMode == "" {
 		return ""
 	}
-	return fmt.Sprintf("the config.json of the weights says crop_mode %q, as timm prepares photographs that are not square: in "+
+	return fmt.Sprintf("the files beside the weights say crop_mode %q, in timm's words, for photographs that are not square: in "+
 		"evaluation the net sees their centre here, and may do a little worse", m.CropMode)
 }
 

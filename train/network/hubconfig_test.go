@@ -306,8 +306,34 @@ func TestTransformersConfig(t *testing.T) {
 	if m, err := ReadMeta(path); err != nil || m.ImageSize != 384 || m.ValResize != 384 || m.Interpolation != "bilinear" {
 		t.Errorf("384 pixels: %+v, %v", m, err)
 	}
-	write("config.json", `{"model_type": "vit"}`)
+	write("config.json", `{"model_type": "bit"}`)
 	if m, err := ReadMeta(path); err != nil || m.Model != "" || m.ImageSize != 0 {
 		t.Errorf("another net: %+v, %v", m, err)
+	}
+	const base = `"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12, "patch_size": `
+	for _, c := range []struct {
+		config, processor, model string
+		size, resize             int
+		filter, mode             string
+	}{
+		{`"vit", ` + base + "16", `"size": 224`, "vit_base_patch16_224", 224, 224, "bilinear", "squash"},
+		{`"vit", ` + base + "32", `"size": {"height": 384, "width": 384}, "crop_pct": 0.9, "resample": 3`, "vit_base_patch32_224",
+			384, 384, "bicubic", "squash"},
+		{`"vit", ` + base + "12", `"size": {"height": 384, "width": 224}`, "", 0, 0, "bilinear", ""},
+		{`"vit", ` + base + `16, "num_hidden_layers": 13`, "", "", 0, 0, "bilinear", ""},
+		{`"deit", ` + base + "16", `"size": 256, "crop_size": 224, "resample": 3`, "deit_base_distilled_patch16_224", 224, 256,
+			"bicubic", "squash"},
+		{`"dinov2", ` + base + "14", `"size": {"shortest_edge": 256}, "crop_size": {"height": 224, "width": 224}`,
+			"vit_base_patch14_dinov2", 224, 256, "", ""},
+		{`"dinov2", ` + base + "14", `"size": {"shortest_edge": 256}, "crop_size": 224, "do_center_crop": false`,
+			"vit_base_patch14_dinov2", 256, 256, "", ""},
+	} {
+		write("config.json", `{"model_type": `+c.config+"}")
+		write("preprocessor_config.json", "{"+c.processor+"}")
+		m, err := ReadMeta(path)
+		if err != nil || m.Model != c.model || m.ImageSize != c.size || m.ValResize != c.resize || m.Interpolation != c.filter ||
+			m.CropMode != c.mode {
+			t.Errorf("%s, %s: %+v, %v", c.config, c.processor, m, err)
+		}
 	}
 }
