@@ -139,8 +139,8 @@ func (m Meta) Uncropped() string {
 	if m.CropMode == "" {
 		return ""
 	}
-	return fmt.Sprintf("the files beside the weights say crop_mode %q, in timm's words, for photographs that are not square: in "+
-		"evaluation the net sees their centre here, and may do a little worse", m.CropMode)
+	return fmt.Sprintf("the files beside the weights say crop_mode %q, in timm's words, for photographs that are not square: "+
+		"in evaluation the net sees their centre here, and may do a little worse", m.CropMode)
 }
 
 // Unoffered says that there is no net for weights because config.json names one of timm's that is not offered, and that

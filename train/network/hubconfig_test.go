@@ -119,9 +119,11 @@ func TestUnoffered(t *testing.T) {
 		t.Errorf("its own tensors: %q, %v", l.Doubt, err)
 	}
 	for timm, net := range map[string]string{"vit_base_patch16_384": "vit_base_patch16_224", "regnetx_002": "regnetx_002",
-		"deit_base_distilled_patch16_384": "deit_base_distilled_patch16_224", "vit_base_patch16_clip_384": "vit_base_patch16_clip_224",
-		"vit_large_patch14_clip_quickgelu_336": "vit_large_patch14_clip_quickgelu_224", "vit_base_patch16_siglip_384": "", "vit_huge_patch14_384": "",
-		"regnety_080_tv": "regnet_y_8gf", "mobilenetv2_110d": "mobilenetv2_110d", "resnet26d": "", "convnextv2_tiny": "", "": ""} {
+		"deit_base_distilled_patch16_384":      "deit_base_distilled_patch16_224",
+		"vit_base_patch16_clip_384":            "vit_base_patch16_clip_224",
+		"vit_large_patch14_clip_quickgelu_336": "vit_large_patch14_clip_quickgelu_224", "vit_base_patch16_siglip_384": "",
+		"vit_huge_patch14_384": "",
+		"regnety_080_tv":       "regnet_y_8gf", "mobilenetv2_110d": "mobilenetv2_110d", "resnet26d": "", "convnextv2_tiny": "", "": ""} {
 		got, ok := hubNet(timm)
 		if got != net || ok != (net != "") || (Meta{Architecture: timm}.Unoffered() != "") != (net == "" && timm != "") {
 			t.Errorf("timm's %s is %q", timm, got)

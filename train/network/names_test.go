@@ -111,7 +111,9 @@ func TestSeparateQueries(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, x := range list {
-		k := slices.IndexFunc([]string{".query.", ".key.", ".value."}, func(s string) bool { return strings.Contains(x.Name, s) })
+		k := slices.IndexFunc([]string{".query.", ".key.", ".value."}, func(part string) bool {
+			return strings.Contains(x.Name, part)
+		})
 		if err := w.Write(x.Name, slices.Repeat([]float32{float32(1 + k)}, x.Len())); err != nil {
 			t.Fatal(err)
 		}
