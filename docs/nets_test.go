@@ -72,8 +72,8 @@ timm's. ~go test ./nn/zoo~ compares parameters, GFLOP and preparation with those
 		if names := recipe.ForNet(a.Name); names != nil {
 			recipes = "~" + strings.Join(names, "~, ~") + "~"
 		}
-		fmt.Fprintf(&b, "| ~%s~ | %s | %s | %.3g | %d×%d×%d | %s | %s |\n", a.Name, a.Summary, text.Thousands(m.NumParams()),
-			float64(flops)/1e9, a.Size, a.Size, a.Channels, photos, recipes)
+		fmt.Fprintf(&b, "| ~%s~ | %s | %s | %s | %d×%d×%d | %s | %s |\n", a.Name, a.Summary, text.Thousands(m.NumParams()),
+			text.Digits(float64(flops)/1e9), a.Size, a.Size, a.Channels, photos, recipes)
 	}
 	row()
 	var names, parameters []string

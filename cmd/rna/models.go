@@ -132,9 +132,8 @@ func describeModel(out io.Writer, name string) error {
 		{"", a.Summary},
 		{"published", a.Reference},
 		{"parameters", text.Thousands(m.NumParams())},
-		{"GFLOP", fmt.Sprintf("%.3g an image forward, a multiplication and an addition being two; three times as many in "+
-			"training",
-			float64(flops)/1e9)},
+		{"GFLOP", text.Digits(float64(flops)/1e9) + " an image forward, a multiplication and an addition being two; three times as " +
+			"many in training"},
 		{"memory", fmt.Sprintf("%s to train %d images at a time by SGD on the CPU", text.Bytes(bytes), memoryBatch)},
 		{"input", inputOf(a)},
 		{"evaluation", fmt.Sprintf("the central %d×%[1]d pixels of photographs resized %s to %d on the shorter side", a.Size,

@@ -3,6 +3,7 @@ package text
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"unicode"
 )
@@ -81,6 +82,14 @@ func Count(n int, what string) string {
 		return "1 " + what
 	}
 	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// Digits writes a number with three digits, or all of a whole part that has more.
+func Digits(x float64) string {
+	if x < 999.5 {
+		return fmt.Sprintf("%.3g", x)
+	}
+	return Thousands(int(math.Round(x)))
 }
 
 // Thousands writes 25557032 as 25,557,032.

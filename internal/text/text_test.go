@@ -30,6 +30,7 @@ func TestWrap(t *testing.T) {
 func TestNumbers(t *testing.T) {
 	for _, c := range [][2]string{
 		{Count(0, "step"), "0 steps"}, {Count(1, "step"), "1 step"}, {Count(2, "step"), "2 steps"},
+		{Digits(9.876), "9.88"}, {Digits(999.4), "999"}, {Digits(999.6), "1,000"},
 		{Thousands(0), "0"}, {Thousands(999), "999"}, {Thousands(1000), "1,000"}, {Thousands(25557032), "25,557,032"},
 	} {
 		if c[0] != c[1] {

@@ -138,6 +138,15 @@ type ViT struct {
 
 	LayerScale float64 // initial factor of each element of a residual branch; 0 means no factors; timm's init_values
 	NoQKVBias  bool    // queries, keys and values have no bias: timm's qkv_bias=False
+
+	// Registers are the number of trained tokens behind the class token, which the head does not take: timm's reg_tokens.
+	Registers int
+
+	NoEmbedClass bool // only tokens of patches have places: timm's no_embed_class
+
+	PreNorm   bool    // tokens are normalised before the first block, and patches have no bias: timm's pre_norm
+	QuickGELU bool    // the activation is x·sigmoid(1.702·x): timm's act_layer="quick_gelu"
+	Eps       float64 // is added to the variances of layer normalisations; 0 means 1e-6; norm_layer's eps
 }
 
 // vitNames are the names of parameters and layers; those inside a block follow the block's.
@@ -162,12 +171,17 @@ const preLogits = "heads.pre_logits"
 // of makes a the architecture of the net.
 func (v ViT) of(a nn.Architecture) nn.Architecture {
 	a.Init, a.Build, a.Positions = v.initial, v.Build, nn.Positions{Name: v.names().place}
-	a.Positions.First = v.first()
+	if !v.NoEmbedClass {
+		a.Positions.First = v.first()
+	}
 	return a
 }
 
 // first is the number of tokens before those of patches.
-func (v ViT) first() int {
+func (v ViT) first() int { return v.classes() + v.Registers }
+
+// classes is the number of tokens that heads take, the first ones.
+func (v ViT) classes() int {
 	switch {
 	case v.Mean:
 		return 0
@@ -185,24 +199,42 @@ func (v ViT) names() vitNames {
 	return timmNames
 }
 
-// rowEps is added to the variances of layer normalisations.
+// rowEps is added to the variances of layer normalisations, unless options say otherwise.
 const rowEps = 1e-6
+
+// preNorm is timm's layer before the blocks, registers its parameter.
+const preNorm, registers = "norm_pre", "reg_token"
+
+var quickGELU nn.Activation = func(b *nn.Builder, name string, x *G.Node) *G.Node {
+	return b.Map(name, expr.Arg(0).Mul(expr.Arg(0).Scale(1.702).Sigmoid()), x)
+}
 
 // Build adds the layers to b.
 func (v ViT) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	b, of, depth := layer{builder}, v.names(), cmp.Or(v.Depth, 12)
-	b.options("ViT", v).least(1, "Patch", "Width", "Heads").least(0, "Depth", "Hidden", "Representation", "LayerScale").
+	own := !v.Torchvision && !v.Mean && !v.Distilled
+	b.options("ViT", v).least(1, "Patch", "Width", "Heads").
+		least(0, "Depth", "Hidden", "Representation", "LayerScale", "Registers", "Eps").
 		multiple("Width", "Heads").probability("Dropout", "AttentionDropout").
 		that(!v.Mean || !v.Torchvision && !v.Distilled, "Mean", "false with Torchvision or Distilled").
 		that(v.Torchvision && !v.Distilled || v.Representation == 0, "Representation", "0 without Torchvision or with Distilled").
 		that(!v.Torchvision || v.LayerScale == 0, "LayerScale", "0 with Torchvision").
-		that(!v.Torchvision || !v.NoQKVBias, "NoQKVBias", "false with Torchvision")
+		that(!v.Torchvision || !v.NoQKVBias, "NoQKVBias", "false with Torchvision").
+		that(own || v.Registers == 0, "Registers", "0 with Torchvision, Mean or Distilled").
+		that(own || !v.NoEmbedClass, "NoEmbedClass", "false with Torchvision, Mean or Distilled").
+		that(!v.Torchvision || !v.PreNorm, "PreNorm", "false with Torchvision").
+		that(!v.Torchvision || !v.QuickGELU, "QuickGELU", "false with Torchvision")
+	v.Eps = cmp.Or(v.Eps, rowEps)
 	if !b.multipleOf(x, v.Patch) {
 		return nil
 	}
 	s := x.Shape()
 	n, first, height, width := s[0], v.first(), s[2]/v.Patch, s[3]/v.Patch
 	tokens := first + height*width
+	places := tokens
+	if v.NoEmbedClass {
+		places = height * width
+	}
 	embedding := func(name string, rows int) *G.Node {
 		return b.AddParam(nn.Param{Name: name, Shape: op.Shape{1, rows, v.Width},
 			Init: nn.Init{Distribution: nn.Normal, Scale: .02}, BiasOrNorm: true})
@@ -213,33 +245,45 @@ func (v ViT) Build(builder *nn.Builder, x *G.Node) *G.Node {
 		class := embedding(of.class, 1)
 		prefix = append(prefix, b.Expand("class", class, n, 1, v.Width))
 	}
+	if v.Registers > 0 {
+		prefix = append(prefix, b.Expand("registers", embedding(registers, v.Registers), n, v.Registers, v.Width))
+	}
 	if !v.Torchvision {
-		place = embedding(of.place, tokens)
+		place = embedding(of.place, places)
 	}
 	if v.Distilled {
 		prefix = append(prefix, b.Expand("distillation", embedding("dist_token", 1), n, 1, v.Width))
 	}
-	y := b.Conv(of.patches, x, nn.Conv{Filters: v.Width, Kernel: v.Patch, Stride: v.Patch, Bias: true})
+	y := b.Conv(of.patches, x, nn.Conv{Filters: v.Width, Kernel: v.Patch, Stride: v.Patch, Bias: !v.PreNorm})
 	if v.Torchvision {
-		place = embedding(of.place, tokens)
+		place = embedding(of.place, places)
 	}
 	y = b.Apply("patches", op.Tokens{}, y)
+	located := func(y *G.Node) *G.Node { return b.Map("places", expr.Arg(0).Add(expr.Arg(1)), y, place) }
+	if v.NoEmbedClass {
+		y = located(y)
+	}
 	if len(prefix) > 0 {
 		y = b.Concat("tokens", 1, append(prefix, y)...)
 	}
-	y = b.Reshape("rows", b.Map("places", expr.Arg(0).Add(expr.Arg(1)), y, place), n*tokens, v.Width)
-	y = b.rowDropout(of.dropPlaces, y, n, v.Dropout)
+	if !v.NoEmbedClass {
+		y = located(y)
+	}
+	y = b.rowDropout(of.dropPlaces, b.Reshape("rows", y, n*tokens, v.Width), n, v.Dropout)
+	if v.PreNorm {
+		y = b.LayerNorm(preNorm, y, v.Eps)
+	}
 	for i := range depth {
 		drop := b.Config().DropPath * float64(i) / float64(max(depth-1, 1))
 		y = v.block(b, fmt.Sprintf(of.block, i), y, n, drop)
 	}
 	if v.Mean {
-		y = b.Reshape("by_image", b.LayerNorm(of.norm, y, rowEps), n, tokens, v.Width)
+		y = b.Reshape("by_image", b.LayerNorm(of.norm, y, v.Eps), n, tokens, v.Width)
 		y = b.GlobalAvgPool("pool", b.Apply("planes", op.Planes{Height: height, Width: width}, y))
 		return b.Linear(of.head, b.Dropout("dropout", y, b.Config().Dropout), b.Config().Classes)
 	}
-	y = b.Slice("first", b.Reshape("by_image", y, n, tokens, v.Width), 1, 0, first)
-	y = b.LayerNorm(of.norm, b.Reshape("first_rows", y, n*first, v.Width), rowEps)
+	y = b.Slice("first", b.Reshape("by_image", y, n, tokens, v.Width), 1, 0, v.classes())
+	y = b.LayerNorm(of.norm, b.Reshape("first_rows", y, n*v.classes(), v.Width), v.Eps)
 	if v.Representation > 0 {
 		y = b.Map("heads.act", expr.Arg(0).Tanh(), b.Linear(preLogits, y, v.Representation))
 	}
@@ -259,7 +303,7 @@ func (v ViT) Build(builder *nn.Builder, x *G.Node) *G.Node {
 // probability of dropping either in Train.
 func (v ViT) block(b layer, name string, x *G.Node, n int, drop float64) *G.Node {
 	of := v.names()
-	y := b.LayerNorm(name+of.norm1, x, rowEps)
+	y := b.LayerNorm(name+of.norm1, x, v.Eps)
 	qkv := []*G.Node{y, b.AddParam(nn.Param{Name: name + of.qkvWeight, Shape: op.Shape{3 * v.Width, v.Width},
 		Init: nn.FanInUniform(v.Width)})}
 	if !v.NoQKVBias {
@@ -269,8 +313,12 @@ func (v ViT) block(b layer, name string, x *G.Node, n int, drop float64) *G.Node
 		nn.Attention{Heads: v.Heads, Dropout: v.AttentionDropout})
 	y = b.rowDropout(name+of.dropProj, b.Linear(name+of.proj, y, v.Width), n, v.Dropout)
 	x = b.rowResidual(name+".drop_path1", v.scale(b, name+".ls1", y), x, n, drop)
-	y = b.Linear(name+of.expand, b.LayerNorm(name+of.norm2, x, rowEps), cmp.Or(v.Hidden, 4*v.Width))
-	y = b.rowDropout(name+of.dropExpand, b.GELU(name+".gelu", y), n, v.Dropout)
+	y = b.Linear(name+of.expand, b.LayerNorm(name+of.norm2, x, v.Eps), cmp.Or(v.Hidden, 4*v.Width))
+	act := (*nn.Builder).GELU
+	if v.QuickGELU {
+		act = quickGELU
+	}
+	y = b.rowDropout(name+of.dropExpand, act(b.Builder, name+".gelu", y), n, v.Dropout)
 	y = b.rowDropout(name+of.dropContract, b.Linear(name+of.contract, y, v.Width), n, v.Dropout)
 	return b.rowResidual(name+".drop_path2", v.scale(b, name+".ls2", y), x, n, drop)
 }
@@ -324,13 +372,13 @@ func (v ViT) initial(p nn.Param) nn.Init {
 		return deviation(.02)
 	case p.Name == of.class && v.Torchvision:
 		return nn.Init{}
-	case p.Name == of.class:
+	case p.Name == of.class || p.Name == registers:
 		return deviation(1e-6)
 	case !v.Torchvision && len(p.Shape) == 4:
 		return nn.FanInUniform(p.Shape[1:].Size())
 	case !v.Torchvision && strings.HasSuffix(p.Name, ".gamma"):
 		return p.Init
-	case !v.Torchvision && (is(of.patches) || is(of.norm, of.norm1, of.norm2)):
+	case !v.Torchvision && (is(of.patches) || is(of.norm, of.norm1, of.norm2, preNorm)):
 		return p.Init
 	case !v.Torchvision && matrix:
 		return deviation(.02)

@@ -126,6 +126,36 @@ func TestLayerScale(t *testing.T) {
 	}
 }
 
+// DINOv2 and CLIP need constants that the shapes of their tensors do not show.
+func TestTransformerConstants(t *testing.T) {
+	for _, a := range nn.Architectures() {
+		dino, clip := strings.HasSuffix(a.Name, "_dinov2"), strings.Contains(a.Name, "_clip_")
+		if !dino && !clip || strings.Contains(a.Name, "narrow") {
+			continue
+		}
+		m, err := a.Model(nn.Config{Batch: 1, Size: 224, Mode: nn.Eval})
+		if err != nil {
+			t.Fatal(err)
+		}
+		eps, factor := 1e-6, nn.Init{Distribution: nn.Constant, Scale: 1e-5}
+		if clip {
+			eps = 1e-5
+		}
+		for _, n := range m.Graph.AllNodes() {
+			if o, ok := n.Op().(*nn.Op); ok {
+				if norm, ok := o.Op().(op.LayerNorm); ok && norm.Eps != eps {
+					t.Errorf("%s: %s has ε = %g, want %g", a.Name, o.Layer(), norm.Eps, eps)
+				}
+			}
+		}
+		for _, p := range m.Params {
+			if strings.HasSuffix(p.Name, ".gamma") && p.Init != factor {
+				t.Errorf("%s: %s starts as %v", a.Name, p.Name, p.Init)
+			}
+		}
+	}
+}
+
 // A layer of DenseNet drops results of its second convolution, as torchvision's drop_rate does.
 func TestDenseDropout(t *testing.T) {
 	a := zootest.Narrow["densenet_small"]

@@ -29,6 +29,7 @@ type hubConfig struct {
 		Interpolation string     `json:"interpolation"`
 		Mean          [3]float64 `json:"mean"`
 		Std           [3]float64 `json:"std"`
+		Notes         []string   `json:"notes"`
 	} `json:"pretrained_cfg"`
 }
 
@@ -98,10 +99,13 @@ func readHub(path string, to any) (found bool, err error) {
 // meta completes the metadata of weights: the net, and how it takes images.
 func (c *hubConfig) meta(m *Meta) {
 	m.Architecture = c.Architecture
-	if m.Model == "" {
-		m.Model, _ = hubNet(c.Architecture)
-	}
 	p := &c.Pretrained
+	if slices.ContainsFunc(p.Notes, func(s string) bool { return strings.Contains(s, "natively QuickGELU") }) {
+		m.Architecture = clips.ReplaceAllString(c.Architecture, "${1}_quickgelu$3")
+	}
+	if m.Model == "" {
+		m.Model, _ = hubNet(m.Architecture)
+	}
 	if p.Mode != "center" {
 		m.CropMode = p.Mode
 	}
@@ -120,7 +124,7 @@ func (c *hubConfig) meta(m *Meta) {
 }
 
 // larger are timm's names of vision transformers that differ from others in the size of their images alone.
-var larger = regexp.MustCompile(`^((?:vit|deit)_\w+_patch\d+)_384$`)
+var larger = regexp.MustCompile(`^((?:vit|deit)_\w+_patch\d+(?:_clip|_clip_quickgelu)?)_(?:336|384|448)$`)
 
 // hubNet is the net that timm's name means; ok is false, and the name is empty, if there is none.
 func hubNet(timm string) (name string, ok bool) {
@@ -136,8 +140,8 @@ func (m Meta) Uncropped() string {
 	if m.CropMode == "" {
 		return ""
 	}
-	return fmt.Sprintf("the config.json of the weights says crop_mode %q, as timm prepares photographs that are not square: in "+
-		"evaluation the net sees their centre here, and may do a little worse", m.CropMode)
+	return fmt.Sprintf("the files beside the weights say crop_mode %q, in timm's words, for photographs that are not square: "+
+		"in evaluation the net sees their centre here, and may do a little worse", m.CropMode)
 }
 
 // Unoffered says that there is no net for weights because config.json names one of timm's that is not offered, and that
@@ -157,8 +161,18 @@ func (m Meta) Unoffered(fit ...string) string {
 // timms are nets of timm that share the names and shapes of their tensors; their own names differ by a prefix.
 var timms = regexp.MustCompile(`^(tf_|timm_)?(efficientnet_b[0-5]|mobilenetv3_(?:(?:large|small)_100|small_075))$`)
 
+// clips are timm's names of CLIP's image towers, which differ in their activation alone: OpenAI's weights are for the
+// quick GELU, as the notes in their config.json say.
+var clips = regexp.MustCompile(`^(vit_\w+_clip)(_quickgelu)?(_\d+)$`)
+
 // twin names the other net of timm whose tensors have the names and shapes of net's, "" without one.
 func twin(net string) string {
+	if m := clips.FindStringSubmatch(net); m != nil {
+		if m[2] == "" {
+			return m[1] + "_quickgelu" + m[3]
+		}
+		return m[1] + m[3]
+	}
 	switch m := timms.FindStringSubmatch(net); {
 	case m == nil:
 		return ""
@@ -172,8 +186,14 @@ func twin(net string) string {
 // sameNet returns an error if config.json says that the weights are of another net than n, though their tensors may
 // fit, and a doubt where nothing says which of two nets they are of.
 func (n *Network) sameNet(f *statedict.File, l Meta) (doubt string, err error) {
-	a, other := l.Architecture, twin(n.arch)
+	a, other, clip := l.Architecture, twin(n.arch), clips.MatchString(n.arch)
 	switch name, ok := hubNet(a); {
+	case clip && name == other:
+		return fmt.Sprintf("taken for weights of %s: the config.json beside them says that they are for the activation of %s",
+			n.arch, other), nil
+	case clip && a == "" && l.Kind == "":
+		return fmt.Sprintf("taken for weights of %s: those of %s, with another activation, have the same names; the hub's "+
+			"config.json beside the file tells", n.arch, other), nil
 	case a != "" && name != n.arch && (other != "" || strings.HasPrefix(n.arch, "tf_")):
 		hint := ""
 		if ok {

@@ -119,8 +119,11 @@ func TestUnoffered(t *testing.T) {
 		t.Errorf("its own tensors: %q, %v", l.Doubt, err)
 	}
 	for timm, net := range map[string]string{"vit_base_patch16_384": "vit_base_patch16_224", "regnetx_002": "regnetx_002",
-		"deit_base_distilled_patch16_384": "deit_base_distilled_patch16_224", "vit_base_patch16_clip_384": "", "vit_huge_patch14_384": "",
-		"regnety_080_tv": "regnet_y_8gf", "mobilenetv2_110d": "mobilenetv2_110d", "resnet26t": "", "convnextv2_huge": "", "": ""} {
+		"deit_base_distilled_patch16_384":      "deit_base_distilled_patch16_224",
+		"vit_base_patch16_clip_384":            "vit_base_patch16_clip_224",
+		"vit_large_patch14_clip_quickgelu_336": "vit_large_patch14_clip_quickgelu_224", "vit_base_patch16_siglip_384": "",
+		"vit_huge_patch14_384": "",
+		"regnety_080_tv":       "regnet_y_8gf", "mobilenetv2_110d": "mobilenetv2_110d", "resnet26t": "", "convnextv2_huge": "", "": ""} {
 		got, ok := hubNet(timm)
 		if got != net || ok != (net != "") || (Meta{Architecture: timm}.Unoffered() != "") != (net == "" && timm != "") {
 			t.Errorf("timm's %s is %q", timm, got)
@@ -136,7 +139,9 @@ func TestTwins(t *testing.T) {
 		"timm_efficientnet_b5": "tf_efficientnet_b5", "tf_efficientnet_b5": "timm_efficientnet_b5",
 		"tf_mobilenetv3_small_075": "mobilenetv3_small_075", "tf_mobilenetv3_large_075": "",
 		"tf_mobilenetv3_small_100": "mobilenetv3_small_100", "mobilenetv3_large_100": "tf_mobilenetv3_large_100",
-		"tf_efficientnet_b6": "", "tf_efficientnetv2_s": "", "efficientnet_b6": "", "mobilenet_v3_large": "",
+		"vit_base_patch32_clip_224": "vit_base_patch32_clip_quickgelu_224", "vit_base_patch32_224": "",
+		"vit_base_patch32_clip_quickgelu_224": "vit_base_patch32_clip_224",
+		"tf_efficientnet_b6":                  "", "tf_efficientnetv2_s": "", "efficientnet_b6": "", "mobilenet_v3_large": "",
 	} {
 		got := twin(net)
 		_, err := nn.Lookup(want)
@@ -173,6 +178,24 @@ func TestTwins(t *testing.T) {
 		config(`{"architecture": "` + other + `"}`)
 		if _, err := n.Load(path, LoadOptions{}); err == nil || !strings.HasSuffix(err.Error(), "give the model "+other) {
 			t.Errorf("%s in %s: %v", other, name, err)
+		}
+	}
+	for _, c := range []struct{ net, architecture, notes, want, doubt string }{
+		{"vit_base_patch32_clip_224", "vit_base_patch32_clip_224", "", "vit_base_patch32_clip_224", ""},
+		{"vit_base_patch32_clip_224", "", "", "", "those of vit_base_patch32_clip_quickgelu_224, with another activation"},
+		{"vit_base_patch32_clip_quickgelu_224", "vit_base_patch32_clip_224", "natively QuickGELU, use quickgelu model variant",
+			"vit_base_patch32_clip_quickgelu_224", ""},
+		{"vit_base_patch32_clip_224", "vit_base_patch32_clip_224", "natively QuickGELU, use quickgelu model variant",
+			"vit_base_patch32_clip_quickgelu_224", "for the activation of vit_base_patch32_clip_quickgelu_224"},
+		{"vit_base_patch32_224", "", "", "", ""},
+	} {
+		h := hubConfig{Architecture: c.architecture}
+		h.Pretrained.Notes = []string{c.notes}
+		var m Meta
+		h.meta(&m)
+		doubt, err := (&Network{arch: c.net}).sameNet(nil, m)
+		if err != nil || m.Model != c.want || !strings.Contains(doubt, c.doubt) || (doubt == "") != (c.doubt == "") {
+			t.Errorf("%+v: %q, %q, %v", c, m.Model, doubt, err)
 		}
 	}
 	// config.json may name another net than one without a twin, too.
@@ -286,8 +309,34 @@ func TestTransformersConfig(t *testing.T) {
 	if m, err := ReadMeta(path); err != nil || m.ImageSize != 384 || m.ValResize != 384 || m.Interpolation != "bilinear" {
 		t.Errorf("384 pixels: %+v, %v", m, err)
 	}
-	write("config.json", `{"model_type": "vit"}`)
+	write("config.json", `{"model_type": "bit"}`)
 	if m, err := ReadMeta(path); err != nil || m.Model != "" || m.ImageSize != 0 {
 		t.Errorf("another net: %+v, %v", m, err)
+	}
+	const base = `"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12, "patch_size": `
+	for _, c := range []struct {
+		config, processor, model string
+		size, resize             int
+		filter, mode             string
+	}{
+		{`"vit", ` + base + "16", `"size": 224`, "vit_base_patch16_224", 224, 224, "bilinear", "squash"},
+		{`"vit", ` + base + "32", `"size": {"height": 384, "width": 384}, "crop_pct": 0.9, "resample": 3`, "vit_base_patch32_224",
+			384, 384, "bicubic", "squash"},
+		{`"vit", ` + base + "12", `"size": {"height": 384, "width": 224}`, "", 0, 0, "bilinear", ""},
+		{`"vit", ` + base + `16, "num_hidden_layers": 13`, "", "", 0, 0, "bilinear", ""},
+		{`"deit", ` + base + "16", `"size": 256, "crop_size": 224, "resample": 3`, "deit_base_distilled_patch16_224", 224, 256,
+			"bicubic", "squash"},
+		{`"dinov2", ` + base + "14", `"size": {"shortest_edge": 256}, "crop_size": {"height": 224, "width": 224}`,
+			"vit_base_patch14_dinov2", 224, 256, "", ""},
+		{`"dinov2", ` + base + "14", `"size": {"shortest_edge": 256}, "crop_size": 224, "do_center_crop": false`,
+			"vit_base_patch14_dinov2", 256, 256, "", ""},
+	} {
+		write("config.json", `{"model_type": `+c.config+"}")
+		write("preprocessor_config.json", "{"+c.processor+"}")
+		m, err := ReadMeta(path)
+		if err != nil || m.Model != c.model || m.ImageSize != c.size || m.ValResize != c.resize || m.Interpolation != c.filter ||
+			m.CropMode != c.mode {
+			t.Errorf("%s, %s: %+v, %v", c.config, c.processor, m, err)
+		}
 	}
 }

@@ -52,6 +52,10 @@ func TestIdentify(t *testing.T) {
 				native = names
 			}
 		}
+		if clips.MatchString(a.Name) {
+			names = append(names, twin(a.Name))
+			native = names
+		}
 		slices.Sort(names)
 		more := append(slices.Clone(all), safetensors.Tensor{Name: "more", DType: safetensors.BF16, Shape: []int{1}})
 		for i, c := range []struct {

@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -16,8 +17,9 @@ var otherNames string
 
 // naming maps another program's tensor names to nn's, for some nets.
 type naming struct {
-	nets  *regexp.Regexp
-	rules []rule // the first matching rule applies
+	nets     *regexp.Regexp
+	prefixes []string // that names may have
+	rules    []rule   // the first matching rule applies
 }
 
 type rule struct {
@@ -31,10 +33,10 @@ var namings = func() (list []naming) {
 		f := strings.Fields(line)
 		switch {
 		case len(f) == 0 || f[0] == "#":
+		case f[0] == "nets" && len(f) > 1:
+			list = append(list, naming{nets: whole(f[1]), prefixes: f[2:]})
 		case len(f) != 2:
 			panic(fmt.Sprintf("names.txt: %q", line))
-		case f[0] == "nets":
-			list = append(list, naming{nets: whole(f[1])})
 		default:
 			n := &list[len(list)-1]
 			from := whole(f[0])
@@ -52,11 +54,17 @@ var group = regexp.MustCompile(`\{(\d)([+-]\d+)?\}`)
 
 // name is nn's name of a tensor, "" if nn has none, or the other program's name if no rule matches.
 func (n naming) name(other string) string {
+	own := other
+	for _, p := range n.prefixes {
+		if rest, ok := strings.CutPrefix(other, p); ok {
+			own = rest
+		}
+	}
 	for _, r := range n.rules {
-		if !strings.HasPrefix(other, r.prefix) {
+		if !strings.HasPrefix(own, r.prefix) {
 			continue
 		}
-		found := r.from.FindStringSubmatch(other)
+		found := r.from.FindStringSubmatch(own)
 		if found == nil {
 			continue
 		}
@@ -76,16 +84,19 @@ func (n naming) name(other string) string {
 	return other
 }
 
+// changes reports whether a rule gives a tensor another name.
+func (n naming) changes(t statedict.Tensor) bool { return n.name(t.Name) != t.Name }
+
 // renamed is f with nn's names if another program's naming matches more than the given number of the model's
-// parameters.
+// parameters, or as many and drops other tensors.
 func renamed(f *statedict.File, model *nn.Model, most int) *statedict.File {
 	best := f
 	for _, n := range namings {
-		if !n.nets.MatchString(model.Arch.Name) {
+		if !n.nets.MatchString(model.Arch.Name) || !slices.ContainsFunc(f.Tensors, n.changes) {
 			continue
 		}
-		g := f.Renamed(n.name)
-		if k := known(g, model); k > most {
+		g := f.Renamed(n.name).Joined()
+		if k := known(g, model); k > most || k == most && len(g.Tensors) < len(best.Tensors) {
 			best, most = g, k
 		}
 	}

@@ -2,6 +2,7 @@ package network
 
 import (
 	"bufio"
+	"cmp"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"testing"
 
 	"onlinerna/nn"
+	"onlinerna/nn/op"
 	"onlinerna/train/safetensors"
 	"onlinerna/train/statedict"
 )
@@ -19,17 +21,20 @@ import (
 func TestNames(t *testing.T) {
 	other := open(t, cpuDevice(t, 1), "lenet", 1)
 	for file, want := range map[string]string{
-		"densenet121_files.txt":      "densenet121", // the names of torchvision's file, not of its code
-		"huggingface_resnet18.txt":   "resnet18",
-		"huggingface_resnet50.txt":   "resnet50",
-		"timm_efficientnet_b0.txt":   "efficientnet_b0 or tf_efficientnet_b0",
-		"timm_convnext_tiny.txt":     "convnext_tiny",
-		"timm_swin_t.txt":            "swin_t",
-		"timm_mobilenetv3_large.txt": "mobilenetv3_large_100 or tf_mobilenetv3_large_100",
-		"timm_regnet_y_400mf.txt":    "regnet_y_400mf",
-		"timm_mobilenet_v2.txt":      "mobilenet_v2",
-		"timm_mnasnet1_0.txt":        "mnasnet1_0",
-		"timm_vgg11_bn.txt":          "vgg11_bn",
+		"densenet121_files.txt":                            "densenet121", // the names of torchvision's file, not of its code
+		"huggingface_resnet18.txt":                         "resnet18",
+		"huggingface_resnet50.txt":                         "resnet50",
+		"huggingface_vit_base_patch16_224.txt":             "deit_base_patch16_224 or vit_base_patch16_224",
+		"huggingface_deit_small_distilled_patch16_224.txt": "deit_small_distilled_patch16_224",
+		"huggingface_vit_small_patch14_dinov2.txt":         "vit_small_patch14_dinov2", // without a head
+		"timm_efficientnet_b0.txt":                         "efficientnet_b0 or tf_efficientnet_b0",
+		"timm_convnext_tiny.txt":                           "convnext_tiny",
+		"timm_swin_t.txt":                                  "swin_t",
+		"timm_mobilenetv3_large.txt":                       "mobilenetv3_large_100 or tf_mobilenetv3_large_100",
+		"timm_regnet_y_400mf.txt":                          "regnet_y_400mf",
+		"timm_mobilenet_v2.txt":                            "mobilenet_v2",
+		"timm_mnasnet1_0.txt":                              "mnasnet1_0",
+		"timm_vgg11_bn.txt":                                "vgg11_bn",
 	} {
 		list := tensorList(t, filepath.Join("testdata", file))
 		path := filepath.Join(t.TempDir(), "w.safetensors")
@@ -47,7 +52,7 @@ func TestNames(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if n := Outputs(f, m); n != 1000 {
+			if n := Outputs(f, m); n != 1000 && !strings.HasSuffix(name, "_dinov2") {
 				t.Errorf("%s has %d outputs", file, n)
 			}
 		}
@@ -83,4 +88,96 @@ func tensorList(t *testing.T, path string) (list []safetensors.Tensor) {
 		list = append(list, x)
 	}
 	return list
+}
+
+// Transformers' separate queries, keys and values become one tensor, in this order.
+func TestSeparateQueries(t *testing.T) {
+	n, err := New(cpuDevice(t, 1), "vit_tiny_patch16_224", nn.Config{Classes: 1000, Channels: 3, Size: 224}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer n.Close()
+	var list []safetensors.Tensor
+	for _, x := range tensorList(t, filepath.Join("testdata", "huggingface_vit_base_patch16_224.txt")) {
+		x.Shape = slices.Clone(x.Shape)
+		for i, d := range x.Shape { // of the tiny net
+			x.Shape[i] = cmp.Or(map[int]int{768: 192, 3072: 768}[d], d)
+		}
+		list = append(list, x)
+	}
+	path := filepath.Join(t.TempDir(), "w.safetensors")
+	w, err := safetensors.Create(path, list, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range list {
+		k := slices.IndexFunc([]string{".query.", ".key.", ".value."}, func(part string) bool {
+			return strings.Contains(x.Name, part)
+		})
+		if err := w.Write(x.Name, slices.Repeat([]float32{float32(1 + k)}, x.Len())); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := n.Load(path, LoadOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, s := range n.params {
+		if !strings.Contains(s.name, ".attn.qkv.") {
+			continue
+		}
+		found++
+		x := op.New(s.typ)
+		if err := n.download(x, n.Params, s); err != nil {
+			t.Fatal(err)
+		}
+		third := s.n / 3
+		for i, v := range x.Data.([]float32) {
+			if v != float32(1+i/third) {
+				t.Fatalf("%s has %v at %d of %d", s.name, v, i, s.n)
+			}
+		}
+	}
+	if found != 24 {
+		t.Errorf("%d tensors", found)
+	}
+}
+
+// Facebook's files of DINOv2 have a further tensor, which is dropped. Those with registers are no other net's.
+func TestMaskToken(t *testing.T) {
+	m, err := nn.Build("vit_small_patch14_dinov2", nn.Config{Batch: 1, Mode: nn.Eval})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := []safetensors.Tensor{{Name: "mask_token", Shape: []int{1, 384}}}
+	for _, e := range m.StateDict() {
+		if !slices.Contains(Head(m), e.Name) {
+			list = append(list, safetensors.Tensor{Name: e.Name, Shape: e.Shape})
+		}
+	}
+	for _, c := range []struct {
+		more []safetensors.Tensor
+		want []string
+	}{
+		{nil, []string{"vit_small_patch14_dinov2"}},
+		{[]safetensors.Tensor{{Name: "register_tokens", Shape: []int{1, 4, 384}}}, nil},
+	} {
+		all := slices.Concat(list, c.more)
+		for i := range all {
+			all[i].DType = safetensors.F32
+		}
+		path := filepath.Join(t.TempDir(), "w.safetensors")
+		zeros(t, path, all)
+		f, err := statedict.Open(path, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := Identify(f); !slices.Equal(got, c.want) {
+			t.Errorf("%v, want %v", got, c.want)
+		}
+		f.Close()
+	}
 }

@@ -37,7 +37,7 @@ type Meta struct {
 	Meaning
 	// Architecture is timm's name of the net, from the config.json beside the weights; "" without.
 	Architecture string
-	CropMode     string // timm's, from the same file; "" for the centre
+	CropMode     string // timm's word, from such files; "" for the centre
 	BestBy       string // the measure that chose a run's best weights, such as "held-out error"
 }
 

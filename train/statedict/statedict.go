@@ -300,9 +300,7 @@ func (f *File) Under(prefix string) *File {
 // Renamed is a view of the file with other tensor names: rename gives the new name, or "" to drop the tensor. If two
 // tensors would get the same name, the second keeps its own. It shares the open file.
 func (f *File) Renamed(rename func(name string) string) *File {
-	g := &File{Path: f.Path, Metadata: f.Metadata, Form: f.Form, Shards: f.Shards, Key: f.Key, Others: f.Others,
-		index: map[string]int{},
-		files: f.files, infos: f.infos, sums: f.sums}
+	g := f.view()
 	for _, t := range f.Tensors {
 		name := rename(t.Name)
 		if _, taken := g.index[name]; taken {
@@ -312,10 +310,21 @@ func (f *File) Renamed(rename func(name string) string) *File {
 			continue
 		}
 		t.Name = name
-		g.index[name] = len(g.Tensors)
-		g.Tensors = append(g.Tensors, t)
+		g.append(t)
 	}
 	return g
+}
+
+// view is the file without its tensors.
+func (f *File) view() *File {
+	return &File{Path: f.Path, Metadata: f.Metadata, Form: f.Form, Shards: f.Shards, Key: f.Key, Others: f.Others,
+		Tensors: make([]Tensor, 0, len(f.Tensors)), index: make(map[string]int, len(f.Tensors)),
+		files: f.files, infos: f.infos, sums: f.sums}
+}
+
+func (f *File) append(t Tensor) {
+	f.index[t.Name] = len(f.Tensors)
+	f.Tensors = append(f.Tensors, t)
 }
 
 // Lookup finds a tensor by name.

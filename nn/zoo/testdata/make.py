@@ -23,7 +23,7 @@ from torchvision import models
 from torchvision.models import convnext, densenet, efficientnet, mobilenetv2, mobilenetv3, regnet, resnet, swin_transformer, vgg, vision_transformer
 from torchvision.models.maxvit import MaxVit, PartitionAttentionLayer
 from torchvision.ops import StochasticDepth
-from timm.layers import DropPath, SqueezeExcite
+from timm.layers import DropPath, LayerNorm, SqueezeExcite
 from timm.models._efficientnet_builder import decode_arch_def, round_channels
 from timm.models.convnext import ConvNeXt, ConvNeXtBlock
 from timm.models.deit import VisionTransformerDistilled
@@ -144,8 +144,8 @@ def exact(model):
 
 
 def initial(model):
-    """The root of the mean square of each parameter's initial values."""
-    return {name: float(p.detach().double().square().mean().sqrt()) for name, p in model.named_parameters()}
+    """The root of the mean square of each parameter's initial values, but for the -2 that timm's trunc_normal_ has for -inf."""
+    return {name: float(p.detach()[p > -2].double().square().mean().sqrt()) for name, p in model.named_parameters()}
 
 
 class WideBlock(nn.Module):
@@ -315,6 +315,16 @@ def deit_options():
                                       drop_path_rate=0.1, num_classes=10)
 
 
+def dinov2(registers, **kwargs):
+    return VisionTransformer(img_size=24, patch_size=8, embed_dim=24, depth=2, num_heads=3, init_values=0.1, reg_tokens=registers,
+                             no_embed_class=registers > 0, num_classes=10, **kwargs)
+
+
+def narrow_clip(act, **kwargs):
+    return VisionTransformer(img_size=24, patch_size=8, embed_dim=24, depth=2, num_heads=3, pre_norm=True, act_layer=act,
+                             norm_layer=partial(LayerNorm, eps=1e-5), num_classes=10, **kwargs)
+
+
 def narrow_maxvit():
     return MaxVit((64, 64), 8, 4, [8, 16], [1, 2], 4, 0.2, num_classes=10)
 
@@ -396,6 +406,15 @@ VARIANTS = {
     "deit_options_narrow": (deit_options, 3, 24),
     "swin_options_narrow": (swin_options, 2, 20),
     "maxvit_options_narrow": (maxvit_options, 2, 32),
+    "dinov2_narrow": (lambda: dinov2(0), 3, 24),
+    "dinov2_reg2_narrow": (lambda: dinov2(2), 3, 24),
+    "dinov2_options_narrow": (lambda: dinov2(2, pos_drop_rate=NOTHING, proj_drop_rate=NOTHING, mlp_ratio=2.5, pre_norm=True), 3, 24),
+    "vit_reg2_narrow": (lambda: VisionTransformer(img_size=24, patch_size=8, embed_dim=24, depth=2, num_heads=3, num_classes=10,
+                                                  reg_tokens=2), 3, 24),
+    "clip_narrow": (lambda: narrow_clip("gelu"), 3, 24),
+    "clip_quickgelu_narrow": (lambda: narrow_clip("quick_gelu", mlp_ratio=2.5), 3, 24),
+    "clip_options_narrow": (lambda: narrow_clip("quick_gelu", class_token=False, global_pool="avg", fc_norm=False,
+                                                pos_drop_rate=NOTHING, proj_drop_rate=NOTHING), 3, 24),
 }
 
 OWN = {
@@ -423,7 +442,9 @@ TIMM = tuple(f"vit_{size}_patch{patch}_224" for size, patch in (("tiny", 16), ("
     ("mobilenetv3_small_050", "mobilenetv3_small_075", "tf_mobilenetv3_large_075", "tf_mobilenetv3_small_075") + \
     ("resnet14t", "resnet18d", "resnet34d", "resnet26", "resnet26d", "resnet50d", "resnet101d", "resnet152d", "seresnet50",
      "seresnext50_32x4d") + tuple(f"convnext_{size}" for size in ("atto", "femto", "pico", "nano")) + \
-    tuple(f"convnextv2_{size}" for size in ("atto", "femto", "pico", "nano", "tiny", "base", "large"))
+    tuple(f"convnextv2_{size}" for size in ("atto", "femto", "pico", "nano", "tiny", "base", "large")) + \
+    tuple(f"vit_{size}_patch14{kind}_dinov2" for size in ("small", "base", "large") for kind in ("", "_reg4")) + \
+    tuple(f"vit_{size}_clip{kind}_224" for size in ("base_patch32", "base_patch16", "large_patch14") for kind in ("", "_quickgelu"))
 DROPOUT = {"0": 0.2, "1": 0.2, "2": 0.3, "3": 0.3, "4": 0.4, "5": 0.4, "6": 0.5, "7": 0.5, "s": 0.2, "m": 0.3, "l": 0.4}  # of EfficientNets
 # Large linear layers, and embeddings of places, take images of the usual size.
 WHOLE = ("vit_", "deit_", "swin_", "maxvit", "alexnet", "vgg11", "vgg13", "vgg16", "vgg19")
@@ -441,6 +462,8 @@ def nets(names):
                 kwargs = {"drop_path_rate": 0.1}
             elif name.startswith("convnextv2_"):
                 kwargs = {"drop_path_rate": 0.2 if name.endswith(("tiny", "large")) else 0.1}
+            elif "dinov2" in name:
+                kwargs = {"img_size": 224}
             elif "mobilenetv3_" in name or "mobilenetv2_" in name:
                 kwargs = {"drop_rate": 0.2}
             elif make is timm.create_model and "efficientnet" in name:

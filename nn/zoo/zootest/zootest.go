@@ -99,6 +99,19 @@ var Narrow = map[string]nn.Architecture{
 	"maxvit_options_narrow": like("maxvit_t", zoo.MaxViT{Stem: 8, Channels: []int{8, 16}, Layers: []int{1, 1},
 		Head: 4, Partition: 4, Expansion: 2.5, Squeeze: .5, MLPRatio: 3, MLPDropout: nothing,
 		AttentionDropout: 2 * nothing}.Build),
+	"dinov2_narrow": like("vit_small_patch14_dinov2", zoo.ViT{Patch: 8, Width: 24, Depth: 2, Heads: 3, LayerScale: .1}.Build),
+	"dinov2_reg2_narrow": like("vit_small_patch14_reg4_dinov2", zoo.ViT{Patch: 8, Width: 24, Depth: 2, Heads: 3,
+		LayerScale: .1, Registers: 2, NoEmbedClass: true}.Build),
+	"dinov2_options_narrow": like("vit_small_patch14_reg4_dinov2", zoo.ViT{Patch: 8, Width: 24, Depth: 2, Heads: 3,
+		Hidden: 60, LayerScale: .1, Registers: 2, NoEmbedClass: true, PreNorm: true, Dropout: nothing}.Build),
+	"vit_reg2_narrow": placed(3, like("vit_tiny_patch16_224", zoo.ViT{Patch: 8, Width: 24, Depth: 2, Heads: 3,
+		Registers: 2}.Build)),
+	"clip_narrow": like("vit_base_patch32_clip_224", zoo.ViT{Patch: 8, Width: 24, Depth: 2, Heads: 3, PreNorm: true,
+		Eps: 1e-5}.Build),
+	"clip_quickgelu_narrow": like("vit_base_patch32_clip_quickgelu_224", zoo.ViT{Patch: 8, Width: 24, Depth: 2, Heads: 3,
+		Hidden: 60, PreNorm: true, QuickGELU: true, Eps: 1e-5}.Build),
+	"clip_options_narrow": placed(0, like("vit_base_patch32_clip_quickgelu_224", zoo.ViT{Patch: 8, Width: 24, Depth: 2,
+		Heads: 3, Mean: true, PreNorm: true, QuickGELU: true, Eps: 1e-5, Dropout: nothing}.Build)),
 	"wrn10_2":        like("wrn28_10", zoo.WideResNet{Depth: 10, Width: 2}.Build),
 	"resnet9_narrow": like("resnet9", zoo.ResNet9{Width: 8}.Build),
 }
@@ -113,6 +126,12 @@ func like(name string, build func(*nn.Builder, *G.Node) *G.Node) nn.Architecture
 		panic(err)
 	}
 	a.Build, a.Size, a.Resize, a.MinSize = build, 64, 0, 0
+	return a
+}
+
+// placed is a with the number of places before those of patches.
+func placed(first int, a nn.Architecture) nn.Architecture {
+	a.Positions.First = first
 	return a
 }
 

@@ -1,0 +1,57 @@
+"""Writes folders as Hugging Face's transformers save them, for TestTimm, and beside this file the lists of their tensors for
+TestNames.
+
+    python transformers_files.py FOLDER
+
+A folder has model.safetensors, config.json, preprocessor_config.json, image.png, and probabilities.json: the net's for the
+image. The weights are seeded. DINOv2, which is published without a head, has one for its class token.
+"""
+import json
+import os
+import sys
+
+import numpy as np
+import torch
+from PIL import Image
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
+from transformers import (DeiTConfig, DeiTForImageClassificationWithTeacher, Dinov2Config, Dinov2Model, ViTConfig,
+                          ViTForImageClassification)
+
+CLASSES = 10
+SMALL = {"hidden_size": 384, "num_attention_heads": 6}
+# nn's name: net, size of the images, their mean, their standard deviation.
+NETS = {
+    "vit_base_patch16_224": (lambda: ViTForImageClassification(ViTConfig(num_labels=CLASSES)), 224, [0.5] * 3, [0.5] * 3),
+    "deit_small_distilled_patch16_224": (lambda: DeiTForImageClassificationWithTeacher(DeiTConfig(
+        num_labels=CLASSES, intermediate_size=1536, **SMALL)), 224, [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]),
+    "vit_small_patch14_dinov2": (lambda: Dinov2Model(Dinov2Config(image_size=518, **SMALL)), 518, [0.485, 0.456, 0.406],
+                                 [0.229, 0.224, 0.225]),
+}
+
+for name, (build, size, mean, std) in NETS.items():
+    torch.manual_seed(1)
+    model, head = build().eval(), torch.nn.Linear(384, CLASSES)
+    with torch.no_grad():
+        for p in model.parameters():
+            p.copy_(torch.randn(p.shape) / p[0].numel() ** 0.5 if p.ndim > 1 else 0.5 + torch.rand(p.shape))
+    folder = os.path.join(sys.argv[1], name)
+    model.save_pretrained(folder)
+    file = os.path.join(folder, "model.safetensors")
+    with safe_open(file, "pt") as f, open(os.path.join(os.path.dirname(os.path.abspath(__file__)), f"huggingface_{name}.txt"), "w") as to:
+        for n in f.keys():
+            print(n, *(1000 if d == CLASSES else d for d in f.get_slice(n).get_shape()), file=to)
+    if "dinov2" in name:
+        save_file(load_file(file) | {f"head.{n}": x.clone() for n, x in head.state_dict().items()}, file, {"format": "pt"})
+    with open(os.path.join(folder, "preprocessor_config.json"), "w") as f:
+        json.dump({"size": {"shortest_edge": size}, "crop_size": {"height": size, "width": size}, "image_mean": mean,
+                   "image_std": std, "resample": 3}, f)
+    pixels = np.random.default_rng(1).integers(0, 256, (20, 20, 3), dtype=np.uint8)
+    image = Image.fromarray(pixels).resize((size, size), Image.BICUBIC)
+    image.save(os.path.join(folder, "image.png"))
+    x = (torch.from_numpy(np.array(image)).permute(2, 0, 1) / 255 - torch.tensor(mean)[:, None, None]) / torch.tensor(std)[:, None, None]
+    with torch.no_grad():
+        y = model(pixel_values=x[None])
+        y = head(y.last_hidden_state[:, 0]) if "dinov2" in name else y.logits
+    with open(os.path.join(folder, "probabilities.json"), "w") as f:
+        json.dump(y.double().softmax(1)[0].tolist(), f)
