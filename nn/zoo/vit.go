@@ -74,6 +74,24 @@ func init() {
 			imageNet(v.of(a))
 		}
 	}
+	for _, v := range []struct {
+		size string
+		net  ViT
+	}{
+		{"small", ViT{Width: 384, Heads: 6}}, {"medium", ViT{Width: 512, Heads: 8}}, {"base", ViT{Width: 768, Heads: 12}},
+		{"large", ViT{Width: 1024, Heads: 16, Depth: 24}},
+	} {
+		v.net.Patch, v.net.NoEmbedClass, v.net.LayerScale = 16, true, 1e-6
+		imageNet(v.net.of(nn.Architecture{
+			Name:          "deit3_" + v.size + "_patch16_224",
+			Family:        "deit",
+			Summary:       "DeiT III, " + v.size + ", with timm's names",
+			Reference:     "Touvron et al., DeiT III: revenge of the ViT, 2022",
+			MinSize:       16,
+			Resize:        248,
+			Interpolation: bicubic,
+		}))
+	}
 	for _, size := range []struct {
 		letter, name        string
 		patch, size, resize int

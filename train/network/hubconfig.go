@@ -124,7 +124,7 @@ func (c *hubConfig) meta(m *Meta) {
 }
 
 // larger are timm's names of vision transformers that differ from others in the size of their images alone.
-var larger = regexp.MustCompile(`^((?:vit|deit)_\w+_patch\d+(?:_clip|_clip_quickgelu)?)_(?:336|384|448)$`)
+var larger = regexp.MustCompile(`^((?:vit|deit3?)_\w+_patch\d+(?:_clip|_clip_quickgelu)?)_(?:336|384|448)$`)
 
 // hubNet is the net that timm's name means; ok is false, and the name is empty, if there is none.
 func hubNet(timm string) (name string, ok bool) {

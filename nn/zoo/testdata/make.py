@@ -444,10 +444,11 @@ TIMM = tuple(f"vit_{size}_patch{patch}_224" for size, patch in (("tiny", 16), ("
      "seresnext50_32x4d") + tuple(f"convnext_{size}" for size in ("atto", "femto", "pico", "nano")) + \
     tuple(f"convnextv2_{size}" for size in ("atto", "femto", "pico", "nano", "tiny", "base", "large")) + \
     tuple(f"vit_{size}_patch14{kind}_dinov2" for size in ("small", "base", "large") for kind in ("", "_reg4")) + \
+    tuple(f"deit3_{size}_patch16_224" for size in ("small", "medium", "base", "large")) + \
     tuple(f"vit_{size}_clip{kind}_224" for size in ("base_patch32", "base_patch16", "large_patch14") for kind in ("", "_quickgelu"))
 DROPOUT = {"0": 0.2, "1": 0.2, "2": 0.3, "3": 0.3, "4": 0.4, "5": 0.4, "6": 0.5, "7": 0.5, "s": 0.2, "m": 0.3, "l": 0.4}  # of EfficientNets
 # Large linear layers, and embeddings of places, take images of the usual size.
-WHOLE = ("vit_", "deit_", "swin_", "maxvit", "alexnet", "vgg11", "vgg13", "vgg16", "vgg19")
+WHOLE = ("vit_", "deit", "swin_", "maxvit", "alexnet", "vgg11", "vgg13", "vgg16", "vgg19")
 
 
 def nets(names):

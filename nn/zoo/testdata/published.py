@@ -32,6 +32,7 @@ TIMM += ["resnet14t", "resnet18d", "resnet34d", "resnet26", "resnet26d", "resnet
 TIMM += [f"convnext_{size}" for size in ("atto", "femto", "pico", "nano")]
 TIMM += [f"convnextv2_{size}" for size in ("atto", "femto", "pico", "nano", "tiny", "base", "large")]
 TIMM += [f"vit_{size}_patch14{kind}_dinov2" for size in ("small", "base", "large") for kind in ("", "_reg4")]
+TIMM += [f"deit3_{size}_patch16_224" for size in ("small", "medium", "base", "large")]
 TIMM += [f"vit_{size}_clip{kind}_224" for size in ("base_patch32", "base_patch16", "large_patch14") for kind in ("", "_quickgelu")]
 
 
