@@ -2,10 +2,14 @@
 
 Columns: name, parameters, pairs of a multiplication and an addition in 10⁹ (of timm's nets as PyTorch counts them), crop,
 shorter side before it, interpolation, mean, standard deviation. They are those of the default weights.
+
+torchvision's GoogLeNet and Inception transform their input: mean and standard deviation are those of the pixels that the
+layers take. Its parameters of Inception v3 include the auxiliary head, so those are timm's, whose net lacks it.
 """
 
 import math
 import os
+from types import SimpleNamespace
 
 import torch
 from timm import create_model
@@ -14,7 +18,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from torchvision import models
 
 # Those that rna has no net for.
-WITHOUT = ("googlenet", "inception", "swin_v2", "vit_h", "regnet_y_128gf")
+WITHOUT = ("swin_v2", "vit_h", "regnet_y_128gf")
 TIMM = [f"vit_{size}_patch{patch}_224" for size, patch in (("tiny", 16), ("small", 16), ("small", 32), ("base", 16), ("base", 32),
                                                              ("large", 16), ("large", 32))]
 TIMM += [f"deit_{size}{kind}_patch16_224" for size in ("tiny", "small", "base") for kind in ("", "_distilled")]
@@ -28,10 +32,26 @@ TIMM += [f"mobilenetv2_{size}" for size in ("050", "140", "110d", "120d")]
 TIMM += ["mobilenetv3_small_050", "mobilenetv3_small_075", "tf_mobilenetv3_large_075", "tf_mobilenetv3_small_075"]
 
 
+TRANSFORMING = {"googlenet": models.GoogLeNet, "inception_v3": models.Inception3}
+
+
+def transformed(net, mean, std):
+    """Mean and standard deviation that give the pixels behind net's transform_input."""
+    black, white = (net._transform_input(SimpleNamespace(transform_input=True), (torch.full((1, 3), p) - torch.tensor(mean)) / torch.tensor(std))[0]
+                    for p in (0.0, 1.0))
+    std = 1 / (white - black)
+    return [[round(v, 5) for v in x.tolist()] for x in (-black * std, std)]
+
+
 def torchvision(name):
     w = models.get_model_weights(name).DEFAULT
     t = w.transforms()
-    return [w.meta["num_params"], w.meta["_ops"], t.crop_size[0], t.resize_size[0], t.interpolation.value, t.mean, t.std]
+    params, mean, std = w.meta["num_params"], t.mean, t.std
+    if name in TRANSFORMING:
+        mean, std = transformed(TRANSFORMING[name], mean, std)
+    if name == "inception_v3":
+        params = timm(name)[0]
+    return [params, w.meta["_ops"], t.crop_size[0], t.resize_size[0], t.interpolation.value, mean, std]
 
 
 def timm(name):
