@@ -76,8 +76,8 @@ func (n naming) name(other string) string {
 	return other
 }
 
-// renamed is f with nn's names if another program's naming matches more than the given number of the model's
-// parameters.
+// renamed is f with nn's names if another program's naming matches more than the given number of the model's parameters,
+// or as many and drops tensors that nn has none for.
 func renamed(f *statedict.File, model *nn.Model, most int) *statedict.File {
 	best := f
 	for _, n := range namings {
@@ -85,7 +85,7 @@ func renamed(f *statedict.File, model *nn.Model, most int) *statedict.File {
 			continue
 		}
 		g := f.Renamed(n.name)
-		if k := known(g, model); k > most {
+		if k := known(g, model); k > most || k == most && len(g.Tensors) < len(best.Tensors) {
 			best, most = g, k
 		}
 	}

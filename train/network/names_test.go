@@ -19,17 +19,19 @@ import (
 func TestNames(t *testing.T) {
 	other := open(t, cpuDevice(t, 1), "lenet", 1)
 	for file, want := range map[string]string{
-		"densenet121_files.txt":      "densenet121", // the names of torchvision's file, not of its code
-		"huggingface_resnet18.txt":   "resnet18",
-		"huggingface_resnet50.txt":   "resnet50",
-		"timm_efficientnet_b0.txt":   "efficientnet_b0 or tf_efficientnet_b0",
-		"timm_convnext_tiny.txt":     "convnext_tiny",
-		"timm_swin_t.txt":            "swin_t",
-		"timm_mobilenetv3_large.txt": "mobilenetv3_large_100 or tf_mobilenetv3_large_100",
-		"timm_regnet_y_400mf.txt":    "regnet_y_400mf",
-		"timm_mobilenet_v2.txt":      "mobilenet_v2",
-		"timm_mnasnet1_0.txt":        "mnasnet1_0",
-		"timm_vgg11_bn.txt":          "vgg11_bn",
+		"densenet121_files.txt":        "densenet121", // the names of torchvision's file, not of its code
+		"huggingface_resnet18.txt":     "resnet18",
+		"huggingface_resnet50.txt":     "resnet50",
+		"timm_efficientnet_b0.txt":     "efficientnet_b0 or tf_efficientnet_b0",
+		"timm_convnext_tiny.txt":       "convnext_tiny",
+		"timm_swin_t.txt":              "swin_t",
+		"timm_mobilenetv3_large.txt":   "mobilenetv3_large_100 or tf_mobilenetv3_large_100",
+		"timm_regnet_y_400mf.txt":      "regnet_y_400mf",
+		"timm_mobilenet_v2.txt":        "mobilenet_v2",
+		"timm_mnasnet1_0.txt":          "mnasnet1_0",
+		"timm_vgg11_bn.txt":            "vgg11_bn",
+		"torchvision_googlenet.txt":    "googlenet", // with auxiliary heads
+		"torchvision_inception_v3.txt": "inception_v3",
 	} {
 		list := tensorList(t, filepath.Join("testdata", file))
 		path := filepath.Join(t.TempDir(), "w.safetensors")
