@@ -399,22 +399,22 @@ WHOLE = ("vit_", "deit_", "swin_", "maxvit", "alexnet", "vgg11", "vgg13", "vgg16
 
 
 def nets(names):
-    for name in names or [n for n in models.list_models(module=models) if n.startswith(FAMILIES)] + list(OWN) + list(TIMM):
+    for name in names or [n for n in models.tensorsmodels(module=models) if n.startswith(FAMILIES)] + list(OWN) + list(TIMM):
         if name in OWN:
             yield name, OWN[name], 2, 32
         else:
             whole = name.startswith(WHOLE)
             make = timm.create_model if name in TIMM else models.get_model
-            kwargs, small = {}, 64
+            kwargs, shape = {}, (1, 224) if whole else (2, 64)
             if name in ("googlenet", "inception_v3"):
-                kwargs, small = {"aux_logits": False, "init_weights": True}, 128
+                kwargs, shape = {"aux_logits": False, "init_weights": True}, (1, 299 if name == "inception_v3" else 224)
             elif name.startswith("deit_"):
                 kwargs = {"drop_path_rate": 0.1}
             elif "mobilenetv3_" in name or "mobilenetv2_" in name:
                 kwargs = {"drop_rate": 0.2}
             elif make is timm.create_model and "efficientnet" in name:
                 kwargs = {"drop_rate": DROPOUT[name[-1]], "drop_path_rate": 0.2}
-            yield name, lambda: make(name.removeprefix("timm_"), num_classes=1000, **kwargs), 1 if whole else 2, 224 if whole else small
+            yield name, lambda: make(name.removeprefix("timm_"), num_classes=1000, **kwargs), *shape
 
 
 # The losses of steps by these are compared.
@@ -426,6 +426,13 @@ OPTIMIZERS = {
 
 def root_mean_square(x):
     return float(torch.tensor(x, dtype=torch.float64).square().mean().sqrt())
+
+
+def deviation(single, double, least=0.0):
+    """The largest deviation of PyTorch's float32 in an inner product of a tensor, relative to its norm, as TestTorchvision's."""
+    norms = {n: x.norm().item() for n, x in double.items()}
+    least *= math.hypot(*norms.values())
+    return max(abs(product(single[n]) - product(x)) / max(norms[n], least) for n, x in double.items())
 
 
 def autocast(model, x, y, logits, gradients):
@@ -465,6 +472,7 @@ def write(path, name, build, batch, size, steps, whole=False):
         single = model.float()(x.float()).double()
         out["deviation"] = float((single - logits).abs().max() / logits.abs().max())  # of PyTorch's float32
     for name_of, make in list(OPTIMIZERS.items())[:1 if whole else None]:
+        gradients, running = [], []  # of float32 and float64
         for key, dtype in (f"{name_of}32", torch.float32), (name_of, torch.float64):
             model = model.double()
             fill(model)
@@ -477,11 +485,14 @@ def write(path, name, build, batch, size, steps, whole=False):
                 out[key].append(loss.item())
                 loss.backward()
                 if step == 0:
-                    out["gradients"] = {n: product(p.grad) for n, p in model.named_parameters()}
-                    out["running"] = {n: product(b) for n, b in model.named_buffers() if "running" in n}
+                    gradients.append({n: p.grad.double().clone() for n, p in model.named_parameters()})
+                    running.append({n: b.double().clone() for n, b in model.named_buffers() if "running" in n})
+                    out["gradients"], out["running"] = ({n: product(x) for n, x in tensors[-1].items()} for tensors in (gradients, running))
                 if step < steps:
                     optimizer.step()
-    if not whole:
+    if whole:
+        out["float32"] = {"gradients": deviation(*gradients, 1e-4), "statistics": deviation(*running) if running[1] else 0.0}
+    else:
         out["autocast"] = autocast(model, x, y, logits, out["gradients"])
     lists = {k: json.dumps(v) for k, v in out.items()}
     with open(os.path.join(path, name + ".json"), "w") as f:

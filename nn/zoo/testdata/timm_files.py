@@ -20,7 +20,8 @@ from make import fill, u01
 NETS = ["resnet18", "densenet121", "efficientnet_b0", "convnext_tiny", "swin_tiny_patch4_window7_224", "vit_tiny_patch16_224",
         "deit_tiny_distilled_patch16_224", "mobilenetv3_large_100", "mobilenetv3_small_100", "tf_efficientnet_b0",
         "tf_efficientnetv2_s", "tf_efficientnetv2_b0", "tf_mobilenetv3_large_100", "tf_mobilenetv3_small_100", "efficientnet_b5",
-        "regnety_004", "mobilenetv2_100", "mnasnet_100", "vgg11_bn", "regnety_008", "mobilenetv2_110d", "mobilenetv3_small_050"]
+        "regnety_004", "mobilenetv2_100", "mnasnet_100", "vgg11_bn", "regnety_008", "mobilenetv2_110d", "mobilenetv3_small_050",
+        "inception_v3"]
 
 torch.set_num_threads(1)
 for name in sys.argv[2:] or NETS:
