@@ -61,6 +61,32 @@ func TestNames(t *testing.T) {
 	}
 }
 
+// torchvision's auxiliary heads are dropped, also under a prefix.
+func TestAuxiliaryHeads(t *testing.T) {
+	for _, name := range []string{"googlenet", "inception_v3"} {
+		m, err := nn.Build(name, nn.Config{Batch: 1, Mode: nn.Eval})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, prefix := range []string{"", "model."} {
+			list := tensorList(t, filepath.Join("testdata", "torchvision_"+name+".txt"))
+			for i := range list {
+				list[i].Name = prefix + list[i].Name
+			}
+			path := filepath.Join(t.TempDir(), "w.safetensors")
+			zeros(t, path, list)
+			f, err := statedict.Open(path, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, want := len(within(f, m).Tensors), len(m.StateDict()); got != want || len(list) == want {
+				t.Errorf("%s: %d tensors, want %d of %d", name, got, want, len(list))
+			}
+			f.Close()
+		}
+	}
+}
+
 // tensorList reads names and shapes, one tensor a line.
 func tensorList(t *testing.T, path string) (list []safetensors.Tensor) {
 	t.Helper()
