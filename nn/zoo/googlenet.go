@@ -11,7 +11,7 @@ import (
 func init() {
 	imageNet(nn.Architecture{
 		Name:         "googlenet",
-		Family:       "inception",
+		Family:       "googlenet",
 		Summary:      "GoogLeNet (Inception v1), without auxiliary heads",
 		Reference:    "Szegedy et al., Going deeper with convolutions, 2015",
 		BatchNormEps: .001,
