@@ -30,8 +30,8 @@ func TestZooRanks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			none := 0.
 			c := Spec{Data: images, Model: name, ImageSize: zootest.Narrow[name].Size, Batch: 3, Epochs: 1, Seed: 3,
-				Optimizer: "sgd", Schedule: schedule.Schedule{Kind: schedule.Constant, Rate: .001}, RNA: average.Options{Mode: average.Off},
-				Regularize: Regularize{Dropout: &none, DropPath: &none}}
+				Optimizer: "sgd", Schedule: schedule.Schedule{Kind: schedule.Constant, Rate: .001},
+				RNA: average.Options{Mode: average.Off}, Regularize: Regularize{Dropout: &none, DropPath: &none}}
 			one := c
 			one.Accumulate = 2
 			want := runOn(context.Background(), one, cpuDevice(t, 1), nil, nil)

@@ -132,8 +132,8 @@ func Outputs(f *statedict.File, model *nn.Model) int {
 	return t.Shape[0]
 }
 
-// within is the part of f under the prefix that most of the model's parameters have, renamed by names.txt. It is f itself
-// if it has the model's own names and no others.
+// within is the part of f under the prefix that most of the model's parameters have, renamed by names.txt. It is f
+// itself if it has the model's own names and no others.
 func within(f *statedict.File, model *nn.Model) *statedict.File {
 	first := model.Params[0].Name
 	if _, ok := f.Lookup(first); ok {

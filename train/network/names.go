@@ -76,8 +76,8 @@ func (n naming) name(other string) string {
 	return other
 }
 
-// renamed is f with nn's names if another program's naming matches more than the given number of the model's parameters,
-// or as many and drops tensors that nn has none for.
+// renamed is f with nn's names if another program's naming matches more than the given number of the model's
+// parameters, or as many and drops tensors that nn has none for.
 func renamed(f *statedict.File, model *nn.Model, most int) *statedict.File {
 	best := f
 	for _, n := range namings {
