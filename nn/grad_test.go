@@ -21,7 +21,7 @@ var everyLayer = Architecture{
 		x = b.SqueezeExcite("se", b.Hardswish("hardswish", b.SiLU("silu", x)), 2, (*Builder).GELU,
 			(*Builder).HardSigmoid)
 		x = b.StochasticDepth("depth", b.Dropout("dropout", x, .2), .4)
-		x = b.Conv("conv2", x, Conv{Filters: 3, Kernel: 2, Pad: 1, Dilation: 2})
+		x = b.Conv("conv2", x, Conv{Filters: 3, Kernel: 2, Width: 3, Pad: 1, PadWidth: 2, Dilation: 2})
 		x = b.AvgPool("avgpool", x, 2, 1, 1)
 		y := b.GlobalAvgPool("global", x)
 		x = b.Map("rows", x0.Mul(x1), x, b.Param("row", Init{Uniform, 1}, 1, 1, 1, x.Shape()[3]))

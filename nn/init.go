@@ -33,10 +33,11 @@ func (i Init) String() string {
 	return fmt.Sprintf("distribution %d, scale %g", i.Distribution, i.Scale)
 }
 
-// HeNormal is He's initialisation for a convolution with this number of kernel×kernel filters, followed by a ReLU, such
-// that gradients keep their variance: normal with variance 2/fan-out, where the fan-out is filters·kernel².
-func HeNormal(filters, kernel int) Init {
-	return Init{Normal, math.Sqrt(2 / float64(filters*kernel*kernel))}
+// HeNormal is He's initialisation for a convolution with this number of filters, whose kernels have the given number
+// of pixels, followed by a ReLU, such that gradients keep their variance: normal with variance 2/fan-out, where the
+// fan-out is filters·pixels.
+func HeNormal(filters, pixels int) Init {
+	return Init{Normal, math.Sqrt(2 / float64(filters*pixels))}
 }
 
 // FanInUniform is PyTorch's default for linear layers, weight and bias: uniform in ±1/√fanIn.

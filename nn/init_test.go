@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	G "gorgonia.org/gorgonia"
+
 	"onlinerna/nn/op"
 )
 
@@ -67,6 +69,21 @@ func TestInit(t *testing.T) {
 				t.Errorf("%s has %g, want %g", name, v, want)
 			}
 		}
+	}
+}
+
+// A kernel that is not square has the fan-out and the fan-in of its pixels.
+func TestInitOfRows(t *testing.T) {
+	a := Architecture{Name: "rows", Size: 8, Channels: 3, Classes: 4, Build: func(b *Builder, x *G.Node) *G.Node {
+		return b.GlobalAvgPool("mean", b.Conv("conv", x, Conv{Filters: 4, Kernel: 1, Width: 7, PadWidth: 3, Bias: true}))
+	}}
+	m, err := a.Model(Config{Batch: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	weight, bias := m.Params[0], m.Params[1]
+	if !weight.Shape.Equal(op.Shape{4, 3, 1, 7}) || weight.Init != HeNormal(4, 7) || bias.Init != FanInUniform(21) {
+		t.Errorf("the weight %v starts as %v, the bias as %v", weight.Shape, weight.Init, bias.Init)
 	}
 }
 

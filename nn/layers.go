@@ -1,6 +1,7 @@
 package nn
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -9,19 +10,40 @@ import (
 	"onlinerna/nn/op"
 )
 
-// Conv describes a convolution with square kernels. Zero Stride, Dilation and Groups mean 1.
+// Conv describes a convolution. Zero Stride, Dilation and Groups mean 1.
 type Conv struct {
 	Filters  int // output channels
-	Kernel   int // height and width
+	Kernel   int // height, and width unless Width has it
 	Stride   int
-	Pad      int
+	Pad      int // rows of zeros at each side, and columns unless Width is set
 	Dilation int
 	Groups   int
 	Bias     bool
+
+	// Width and PadWidth are the kernel's width and the columns of zeros at each side, of kernels that are not square. A
+	// zero Width means Kernel and Pad.
+	Width, PadWidth int
 }
 
-// Conv adds a convolution of x [N,C,H,W] with parameters name.weight [Filters,C/Groups,Kernel,Kernel] and, if asked
-// for, name.bias [Filters]. They start as HeNormal and, as PyTorch's, FanInUniform.
+// kernel is the height and the width of the kernel.
+func (c Conv) kernel() [2]int { return [2]int{c.Kernel, cmp.Or(c.Width, c.Kernel)} }
+
+// pad is the rows and columns of zeros at each side.
+func (c Conv) pad() [2]int {
+	if c.Width == 0 {
+		return square(c.Pad)
+	}
+	return [2]int{c.Pad, c.PadWidth}
+}
+
+// ok reports whether the fields make a convolution.
+func (c Conv) ok() bool {
+	return c.Filters > 0 && c.Kernel > 0 && min(c.Stride, c.Pad, c.Dilation, c.Groups, c.Width, c.PadWidth) >= 0 &&
+		(c.Width > 0 || c.PadWidth == 0)
+}
+
+// Conv adds a convolution of x [N,C,H,W] with parameters name.weight [Filters,C/Groups,height,width] and, if asked for,
+// name.bias [Filters]. They start as HeNormal and, as PyTorch's, FanInUniform.
 func (b *Builder) Conv(name string, x *G.Node, c Conv) *G.Node {
 	s, ok := b.shape(name, x, 4)
 	if !ok || !b.claim(name) {
@@ -31,7 +53,7 @@ func (b *Builder) Conv(name string, x *G.Node, c Conv) *G.Node {
 		x = b.blur(name, x)
 	}
 	groups := max(c.Groups, 1)
-	if c.Filters < 1 || c.Kernel < 1 || c.Stride < 0 || c.Pad < 0 || c.Dilation < 0 || c.Groups < 0 {
+	if !c.ok() {
 		b.err = fmt.Errorf("layer %s: %+v is no convolution", name, c)
 		return nil
 	}
@@ -40,7 +62,7 @@ func (b *Builder) Conv(name string, x *G.Node, c Conv) *G.Node {
 			s, c.Filters)
 		return nil
 	}
-	pad := square(c.Pad)
+	kernel, pad := c.kernel(), c.pad()
 	if b.model.Arch.SamePadding && c.Stride > 1 {
 		x, pad = b.same(name, x, s, c)
 	}
@@ -52,14 +74,14 @@ func (b *Builder) Conv(name string, x *G.Node, c Conv) *G.Node {
 	}
 	in := []*G.Node{x, b.param(Param{
 		Name:  name + ".weight",
-		Shape: op.Shape{c.Filters, s[1] / groups, c.Kernel, c.Kernel},
-		Init:  HeNormal(c.Filters, c.Kernel),
+		Shape: op.Shape{c.Filters, s[1] / groups, kernel[0], kernel[1]},
+		Init:  HeNormal(c.Filters, kernel[0]*kernel[1]),
 	})}
 	if c.Bias {
 		in = append(in, b.param(Param{
 			Name:       name + ".bias",
 			Shape:      op.Shape{c.Filters},
-			Init:       FanInUniform(s[1] / groups * c.Kernel * c.Kernel),
+			Init:       FanInUniform(s[1] / groups * kernel[0] * kernel[1]),
 			BiasOrNorm: true,
 		}))
 	}
@@ -71,7 +93,7 @@ func (b *Builder) Conv(name string, x *G.Node, c Conv) *G.Node {
 func (b *Builder) same(name string, x *G.Node, s op.Shape, c Conv) (*G.Node, [2]int) {
 	before, after := make([]int, 4), make([]int, 4)
 	for i := 2; i < 4; i++ {
-		zeros := max(0, (s[i]-1)/c.Stride*c.Stride+(c.Kernel-1)*max(c.Dilation, 1)+1-s[i])
+		zeros := max(0, (s[i]-1)/c.Stride*c.Stride+(c.kernel()[i-2]-1)*max(c.Dilation, 1)+1-s[i])
 		before[i], after[i] = zeros/2, zeros-zeros/2
 	}
 	if slices.Equal(before, after) {

@@ -115,6 +115,12 @@ func TestBuilderErrors(t *testing.T) {
 		{"kernel", func(b *Builder, x *G.Node) *G.Node {
 			return b.Conv("c", x, Conv{Filters: 4})
 		}, []string{"layer c", "Kernel:0"}},
+		{"columns of zeros", func(b *Builder, x *G.Node) *G.Node {
+			return b.Conv("c", x, Conv{Filters: 4, Kernel: 3, PadWidth: 1})
+		}, []string{"layer c", "PadWidth:1"}},
+		{"width", func(b *Builder, x *G.Node) *G.Node {
+			return b.Conv("c", x, Conv{Filters: 4, Kernel: 3, Width: -1})
+		}, []string{"layer c", "Width:-1"}},
 		{"large kernel", func(b *Builder, x *G.Node) *G.Node {
 			return b.Conv("c", x, Conv{Filters: 4, Kernel: 9})
 		}, []string{"layer c", "conv2d", "[2 3 8 8]", "[4 3 9 9]"}},

@@ -31,6 +31,11 @@ func TestSamePadding(t *testing.T) {
 		{8, Conv{Kernel: 3, Stride: 3, Pad: 1}, false, []string{"pad{[0 0 0 0], [0 0 1 1]}",
 			"conv2d{stride [3 3], pad [0 0], dilation [1 1], groups 1}"}, 3},
 		{1, Conv{Kernel: 3, Stride: 2, Pad: 1}, false, []string{odd}, 1},
+		{6, Conv{Kernel: 1, Width: 3, Stride: 2, PadWidth: 1}, false, []string{"pad{[0 0 0 0], [0 0 0 1]}", even}, 3},
+		{7, Conv{Kernel: 3, Width: 1, Stride: 2, Pad: 1}, false,
+			[]string{"conv2d{stride [2 2], pad [1 0], dilation [1 1], groups 1}"}, 4},
+		{6, Conv{Kernel: 1, Width: 5, PadWidth: 2}, false,
+			[]string{"conv2d{stride [1 1], pad [0 2], dilation [1 1], groups 1}"}, 6},
 		{6, Conv{Kernel: 3, Pad: 1}, false, []string{"conv2d{stride [1 1], pad [1 1], dilation [1 1], groups 1}"}, 6},
 		{6, Conv{Kernel: 3, Stride: 2, Pad: 1}, true, []string{"avg_pool", "avg_pool", "pad{[0 0 0 0], [0 0 1 1]}", even}, 3},
 	} {

@@ -29,9 +29,9 @@ func TestZooRanks(t *testing.T) {
 	for _, name := range narrowNets() {
 		t.Run(name, func(t *testing.T) {
 			none := 0.
-			c := Spec{Data: images, Model: name, ImageSize: 64, Batch: 3, Epochs: 1, Seed: 3, Optimizer: "sgd",
-				Schedule: schedule.Schedule{Kind: schedule.Constant, Rate: .001}, RNA: average.Options{Mode: average.Off},
-				Regularize: Regularize{Dropout: &none, DropPath: &none}}
+			c := Spec{Data: images, Model: name, ImageSize: zootest.Narrow[name].Size, Batch: 3, Epochs: 1, Seed: 3,
+				Optimizer: "sgd", Schedule: schedule.Schedule{Kind: schedule.Constant, Rate: .001},
+				RNA: average.Options{Mode: average.Off}, Regularize: Regularize{Dropout: &none, DropPath: &none}}
 			one := c
 			one.Accumulate = 2
 			want := runOn(context.Background(), one, cpuDevice(t, 1), nil, nil)
@@ -63,7 +63,7 @@ func TestZooRuns(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			config := func(out string) Spec {
 				c := tinyColour(out, images)
-				c.Model, c.ImageSize, c.Epochs, c.Batch = name, 64, 4, 6
+				c.Model, c.ImageSize, c.Epochs, c.Batch = name, zootest.Narrow[name].Size, 4, 6
 				c.StatsMomentum = .1 // MNASNet's own value takes thousands of steps
 				c.LayerDecay = .9
 				return c

@@ -48,7 +48,7 @@ var everything = nn.Architecture{
 	Name: "everything", Size: 13, Channels: 3, Classes: 5,
 	Build: func(b *nn.Builder, x *G.Node) *G.Node {
 		a0, a1 := expr.Arg(0), expr.Arg(1)
-		x = b.Conv("stem", x, nn.Conv{Filters: 16, Kernel: 3, Stride: 1, Pad: 2, Dilation: 2, Bias: true})
+		x = b.Conv("stem", x, nn.Conv{Filters: 16, Kernel: 3, Width: 5, Pad: 2, PadWidth: 4, Dilation: 2, Bias: true})
 		x = b.Hardswish("act", b.BatchNorm("bn", x, 1))
 		x = b.Conv("depthwise", x, nn.Conv{Filters: 16, Kernel: 3, Stride: 2, Pad: 1, Groups: 16})
 		x = b.SqueezeExcite("se", x, 4, (*nn.Builder).SiLU, (*nn.Builder).HardSigmoid)

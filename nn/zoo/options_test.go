@@ -80,6 +80,8 @@ func TestOptions(t *testing.T) {
 		{stages(first, zoo.MBConv{Expansion: 6, Kernel: 4, Stride: 1, In: 16, Out: 16, Blocks: 1}),
 			"zoo.EfficientNet.Stages[1].Kernel is 4: must be odd"},
 		{stages(first, first), "zoo.EfficientNet.Stages[1].In is 8: must be 16, the Out of the stage before"},
+		{zoo.GoogLeNet{Narrow: 17}, "zoo.GoogLeNet.Narrow is 17: must be at most 16"},
+		{zoo.InceptionV3{Narrow: 33}, "zoo.InceptionV3.Narrow is 33: must be at most 32"},
 		{zoo.MaxViT{Stem: 8, Channels: []int{8}, Layers: []int{1}, Head: 4, Partition: 1 << 62},
 			"zoo.MaxViT.Partition is 4611686018427387904: must be at most 1048576"},
 		{zoo.MaxViT{Stem: 8, Channels: []int{8, 16}, Layers: []int{1}, Head: 4},
@@ -184,6 +186,7 @@ var small = []struct {
 	{zoo.DenseNet{Growth: 4, Blocks: []int{1, 1, 1, 1}, Stem: 8}, 29},
 	{zoo.DenseNet{Growth: 4, Blocks: []int{1, 1, 1}, Stem: 8, Small: true}, 4},
 	{zoo.EfficientNet{Width: .1, Depth: .1, Nearest: true}, 1},
+	{zoo.GoogLeNet{Narrow: 8}, 15}, {zoo.InceptionV3{Narrow: 16}, 75},
 	{zoo.MaxViT{Stem: 8, Channels: []int{8}, Layers: []int{1}, Head: 4, Partition: 2}, 0},
 	{zoo.MNASNet{Alpha: .1}, 1}, {zoo.MobileNetV2{Width: .1}, 1}, {zoo.MobileNetV3{Width: .1}, 1},
 	{zoo.RegNet{Depth: 6, Start: 16, Slope: 12.5, Factor: 2.2, GroupWidth: 8}, 1},
@@ -243,7 +246,8 @@ func TestSmallest(t *testing.T) {
 			fails(t, c.o, n-1, fmt.Sprintf("images of %d×%[1]d pixels: height and width must be at least %d", n-1, n))
 		}
 	}
-	for name, n := range map[string]int{"alexnet": 223, "densenet121": 29, "densenet100_12": 4, "maxvit_t": 224,
+	for name, n := range map[string]int{"alexnet": 223, "densenet121": 29, "densenet100_12": 4, "googlenet": 15,
+		"inception_v3": 75, "maxvit_t": 224,
 		"resnet9": 32, "squeezenet1_0": 21, "squeezenet1_1": 17, "vgg11": 224, "vgg16_bn_cifar": 32} {
 		if _, err := nn.Build(name, nn.Config{Batch: 1, Mode: nn.Eval, Size: n}); err != nil {
 			t.Error(err)

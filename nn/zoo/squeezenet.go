@@ -67,7 +67,7 @@ func (o SqueezeNet) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	for at := 2; len(fire) > 0; at++ {
 		name := fmt.Sprintf("features.%d", at)
 		if len(pools) > 0 && at == pools[0] {
-			x, pools = b.poolUp(name, x), pools[1:]
+			x, pools = b.poolUp(name, x, 3), pools[1:]
 			continue
 		}
 		x = b.fire(name, x, fire[0][0]/narrow, fire[0][1]/narrow)
@@ -85,15 +85,4 @@ func (b layer) fire(name string, x *G.Node, squeezed, expanded int) *G.Node {
 	three := b.Conv(name+".expand3x3", x, nn.Conv{Filters: expanded, Kernel: 3, Pad: 1, Bias: true})
 	return b.Concat(name+".concat", 1, b.ReLU(name+".expand1x1_activation", one),
 		b.ReLU(name+".expand3x3_activation", three))
-}
-
-// poolUp is 3×3 max-pooling with stride 2 of an x that is not negative. A last window may lie outside in part.
-func (b layer) poolUp(name string, x *G.Node) *G.Node {
-	if b.Err() != nil {
-		return nil
-	}
-	if x.Shape()[2]%2 == 0 {
-		x = b.Pad(name+".pad", x, []int{0, 0, 0, 0}, []int{0, 0, 1, 1})
-	}
-	return b.MaxPool(name, x, 3, 2, 0)
 }

@@ -62,6 +62,9 @@ type layer struct{ *nn.Builder }
 // conv adds a convolution without a bias, name.
 func (b layer) conv(name string, x *G.Node, c nn.Conv) *G.Node {
 	c.Pad = (c.Kernel - 1) / 2 * max(c.Dilation, 1)
+	if c.Width > 0 {
+		c.PadWidth = (c.Width - 1) / 2 * max(c.Dilation, 1)
+	}
 	return b.Conv(name, x, c)
 }
 
@@ -123,6 +126,18 @@ func (b layer) meanTo(name string, x *G.Node, size, fit int) *G.Node {
 			"size of %d", name, s, size, fit))
 	}
 	return b.AvgPool(name, x, s[2]/size, s[2]/size, 0)
+}
+
+// poolUp is kernel×kernel max-pooling with stride 2 of an x that is not negative, where a last window may lie outside in
+// part: PyTorch's ceil_mode.
+func (b layer) poolUp(name string, x *G.Node, kernel int) *G.Node {
+	if b.Err() != nil {
+		return nil
+	}
+	if x.Shape()[2]%2 != kernel%2 {
+		x = b.Pad(name+".pad", x, []int{0, 0, 0, 0}, []int{0, 0, 1, 1})
+	}
+	return b.MaxPool(name, x, kernel, 2, 0)
 }
 
 // atLeast fails unless the sides of images x are n pixels or more. It reports whether there is no error so far.

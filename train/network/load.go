@@ -132,8 +132,8 @@ func Outputs(f *statedict.File, model *nn.Model) int {
 	return t.Shape[0]
 }
 
-// within is the part of f under the prefix that most of the model's parameters have, or f renamed by names.txt. It is f
-// itself if it has the model's own names.
+// within is the part of f under the prefix that most of the model's parameters have, renamed by names.txt. It is f
+// itself if it has the model's own names and no others.
 func within(f *statedict.File, model *nn.Model) *statedict.File {
 	first := model.Params[0].Name
 	if _, ok := f.Lookup(first); ok {
@@ -150,10 +150,7 @@ func within(f *statedict.File, model *nn.Model) *statedict.File {
 			best, most = g, n
 		}
 	}
-	if best == f {
-		return renamed(f, model, most)
-	}
-	return best
+	return renamed(best, model, most)
 }
 
 // Head lists the names of the parameters of the layers that make a model's logits.

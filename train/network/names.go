@@ -88,7 +88,7 @@ func (n naming) name(other string) string {
 func (n naming) changes(t statedict.Tensor) bool { return n.name(t.Name) != t.Name }
 
 // renamed is f with nn's names if another program's naming matches more than the given number of the model's
-// parameters, or as many and drops other tensors.
+// parameters, or as many and drops tensors that nn has none for.
 func renamed(f *statedict.File, model *nn.Model, most int) *statedict.File {
 	best := f
 	for _, n := range namings {

@@ -35,6 +35,8 @@ func TestNames(t *testing.T) {
 		"timm_mobilenet_v2.txt":                            "mobilenet_v2",
 		"timm_mnasnet1_0.txt":                              "mnasnet1_0",
 		"timm_vgg11_bn.txt":                                "vgg11_bn",
+		"torchvision_googlenet.txt":                        "googlenet", // with auxiliary heads
+		"torchvision_inception_v3.txt":                     "inception_v3",
 	} {
 		list := tensorList(t, filepath.Join("testdata", file))
 		path := filepath.Join(t.TempDir(), "w.safetensors")
@@ -61,6 +63,32 @@ func TestNames(t *testing.T) {
 			t.Errorf("%s in lenet: %v", file, err)
 		}
 		f.Close()
+	}
+}
+
+// torchvision's auxiliary heads are dropped, also under a prefix.
+func TestAuxiliaryHeads(t *testing.T) {
+	for _, name := range []string{"googlenet", "inception_v3"} {
+		m, err := nn.Build(name, nn.Config{Batch: 1, Mode: nn.Eval})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, prefix := range []string{"", "model."} {
+			list := tensorList(t, filepath.Join("testdata", "torchvision_"+name+".txt"))
+			for i := range list {
+				list[i].Name = prefix + list[i].Name
+			}
+			path := filepath.Join(t.TempDir(), "w.safetensors")
+			zeros(t, path, list)
+			f, err := statedict.Open(path, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, want := len(within(f, m).Tensors), len(m.StateDict()); got != want || len(list) == want {
+				t.Errorf("%s: %d tensors, want %d of %d", name, got, want, len(list))
+			}
+			f.Close()
+		}
 	}
 }
 

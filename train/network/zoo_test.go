@@ -32,7 +32,7 @@ func TestZoo(t *testing.T) {
 	for _, arch := range narrowNets(t) {
 		t.Run(arch, func(t *testing.T) {
 			z := zooNet{t, arch, func(c nn.Config) *Network {
-				c.Classes, c.Channels, c.Size, c.Mean, c.Std, c.Seed = 2, 3, 64, []float64{.5, .5, .5}, []float64{.25, .25, .25}, 3
+				c.Classes, c.Channels, c.Mean, c.Std, c.Seed = 2, 3, []float64{.5, .5, .5}, []float64{.25, .25, .25}, 3
 				n, err := New(dev, arch, c, 1)
 				if err != nil {
 					t.Fatal(err)
@@ -62,7 +62,7 @@ func (z zooNet) steps(n *Network) *Network {
 	o := step1(vector(z, n))
 	o.First, o.Update.Factors = true, n.Factors(Rates{})
 	for k := range 2 {
-		p, err := n.Start(noise(4, 64, uint64(k)), o)
+		p, err := n.Start(noise(4, n.cfg.Size, uint64(k)), o)
 		if err != nil {
 			z.Fatal(err)
 		}
@@ -112,7 +112,7 @@ func (z zooNet) depths(n *Network) {
 // weights checks that weights return from a file with the net's name, and that the net predicts and exports with them.
 func (z zooNet) weights(n *Network) {
 	path := filepath.Join(z.TempDir(), "w.safetensors")
-	meta := Meta{Model: z.arch, Kind: SGD, Classes: []string{"a", "b"}, ImageSize: 64}
+	meta := Meta{Model: z.arch, Kind: SGD, Classes: []string{"a", "b"}, ImageSize: n.cfg.Size}
 	if err := n.SaveWeights(path, n.Params, n.Stats, meta); err != nil {
 		z.Fatal(err)
 	}

@@ -34,6 +34,11 @@ func square(n, c, h, o, k, stride, pad int) conv {
 	return conv{n, c, h, h, o, k, k, [2]int{stride, stride}, [2]int{pad, pad}, [2]int{1, 1}, 1}
 }
 
+// line is a convolution that keeps the extent, with an odd kernel.
+func line(n, c, h, o, kh, kw int) conv {
+	return conv{n, c, h, h, o, kh, kw, [2]int{1, 1}, [2]int{kh / 2, kw / 2}, [2]int{1, 1}, 1}
+}
+
 // depthwise is a convolution with a group for each channel.
 func depthwise(n, c, h, k, stride, pad int) conv {
 	v := square(n, c, h, c, k, stride, pad)
@@ -115,9 +120,12 @@ func convolutions() []conv {
 		grouped(6, square(3, 24, 9, 24, 3, 2, 1)),
 		{2, 32, 9, 17, 48, 3, 5, [2]int{3, 2}, [2]int{0, 3}, [2]int{2, 1}, 2},
 		{2, 64, 8, 13, 64, 5, 3, [2]int{1, 1}, [2]int{2, 4}, [2]int{1, 3}, 4},
+		line(3, 40, 9, 33, 1, 7), line(3, 40, 9, 33, 7, 1), // Inception's
+		line(2, 70, 8, 96, 1, 3), line(2, 70, 8, 96, 3, 1),
+		line(2, 24, 12, 24, 1, 9), line(2, 24, 12, 24, 9, 1), // as many taps as 3×3
 	}
 	r := newRand("convolutions")
-	for len(all) < 88 {
+	for len(all) < 94 {
 		v := randomConv(r)
 		if h, w := v.size(); h > 0 && w > 0 {
 			all = append(all, v)

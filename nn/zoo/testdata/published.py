@@ -2,10 +2,14 @@
 
 Columns: name, parameters, pairs of a multiplication and an addition in 10⁹ (of timm's nets as PyTorch counts them), crop,
 shorter side before it, interpolation, mean, standard deviation. They are those of the default weights.
+
+torchvision's GoogLeNet and Inception transform their input: mean and standard deviation are those of the pixels that the
+layers take. Its parameters of Inception v3 include the auxiliary head, so those are timm's, whose net lacks it.
 """
 
 import math
 import os
+from types import SimpleNamespace
 
 import torch
 from timm import create_model
@@ -13,8 +17,6 @@ from timm.models import get_pretrained_cfg
 from torch.utils.flop_counter import FlopCounterMode
 from torchvision import models
 
-# Those that rna has no net for.
-WITHOUT = ("googlenet", "inception")
 TIMM = [f"vit_{size}_patch{patch}_224" for size, patch in (("tiny", 16), ("small", 16), ("small", 32), ("base", 16), ("base", 32),
                                                              ("large", 16), ("large", 32))]
 TIMM += [f"deit_{size}{kind}_patch16_224" for size in ("tiny", "small", "base") for kind in ("", "_distilled")]
@@ -36,10 +38,26 @@ TIMM += [f"deit3_{size}_patch16_224" for size in ("small", "medium", "base", "la
 TIMM += [f"vit_{size}_clip{kind}_224" for size in ("base_patch32", "base_patch16", "large_patch14") for kind in ("", "_quickgelu")]
 
 
+TRANSFORMING = {"googlenet": models.GoogLeNet, "inception_v3": models.Inception3}
+
+
+def transformed(net, mean, std):
+    """Mean and standard deviation that give the pixels behind net's transform_input."""
+    black, white = (net._transform_input(SimpleNamespace(transform_input=True), (torch.full((1, 3), p) - torch.tensor(mean)) / torch.tensor(std))[0]
+                    for p in (0.0, 1.0))
+    std = 1 / (white - black)
+    return [[round(v, 5) for v in x.tolist()] for x in (-black * std, std)]
+
+
 def torchvision(name):
     w = models.get_model_weights(name).DEFAULT
     t = w.transforms()
-    return [w.meta["num_params"], w.meta["_ops"], t.crop_size[0], t.resize_size[0], t.interpolation.value, t.mean, t.std]
+    params, mean, std = w.meta["num_params"], t.mean, t.std
+    if name in TRANSFORMING:
+        mean, std = transformed(TRANSFORMING[name], mean, std)
+    if name == "inception_v3":
+        params = timm(name)[0]
+    return [params, w.meta["_ops"], t.crop_size[0], t.resize_size[0], t.interpolation.value, mean, std]
 
 
 def timm(name):
@@ -59,7 +77,7 @@ def text(x):
 
 
 with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "published.tsv"), "w") as f:
-    for name in sorted(n for n in models.list_models(module=models) if not n.startswith(WITHOUT)):
+    for name in sorted(models.list_models(module=models)):
         f.write("\t".join([name] + [text(x) for x in torchvision(name)]) + "\n")
     for name in TIMM:
         f.write("\t".join([name] + [text(x) for x in timm(name)]) + "\n")

@@ -68,6 +68,8 @@ var Narrow = map[string]nn.Architecture{
 		zoo.RegNet{Depth: 6, Start: 8, Slope: 12.5, Factor: 2.2, GroupWidth: 12, Excite: .25, Timm: true}.Build),
 	"squeezenet1_0_narrow": like("squeezenet1_0", zoo.SqueezeNet{Version: "1_0", Narrow: 8}.Build),
 	"squeezenet1_1_narrow": like("squeezenet1_1", zoo.SqueezeNet{Version: "1_1", Narrow: 8}.Build),
+	"googlenet_narrow":     like("googlenet", zoo.GoogLeNet{Narrow: 8}.Build),
+	"inception_v3_narrow":  sized(107, like("inception_v3", zoo.InceptionV3{Narrow: 16}.Build)),
 	"densenet_narrow":      like("densenet121", zoo.DenseNet{Growth: 8, Blocks: []int{2, 3, 2}, Stem: 16}.Build),
 	"densenet_small": dropping(.2, 0, like("densenet100_12",
 		zoo.DenseNet{Growth: 4, Blocks: []int{2, 3}, Stem: 8, Small: true, Bottleneck: 3}.Build)),
@@ -126,6 +128,12 @@ func like(name string, build func(*nn.Builder, *G.Node) *G.Node) nn.Architecture
 		panic(err)
 	}
 	a.Build, a.Size, a.Resize, a.MinSize = build, 64, 0, 0
+	return a
+}
+
+// sized is a for larger images, which it needs.
+func sized(size int, a nn.Architecture) nn.Architecture {
+	a.Size = size
 	return a
 }
 

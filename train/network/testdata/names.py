@@ -1,5 +1,5 @@
-"""Writes the lists of TestNames: names and shapes of the tensors of timm's nets, of torchvision's file of DenseNet-121, and
-of Hugging Face's ResNets, whose names are made here as transformers' modeling_resnet.py makes them.
+"""Writes the lists of TestNames: names and shapes of the tensors of timm's nets, of torchvision's file of DenseNet-121 and its
+nets with auxiliary heads, and of Hugging Face's ResNets, whose names are made here as transformers' modeling_resnet.py makes them.
 
     python names.py
 """
@@ -22,6 +22,8 @@ write("timm_mobilenetv3_large.txt", timm.create_model("mobilenetv3_large_100").s
 dense = models.densenet121().state_dict()
 write("densenet121_files.txt", {re.sub(r"(denselayer\d+\.(?:norm|conv))([12])\.", r"\1.\2.", n): x for n, x in dense.items()
                                 if not n.endswith("num_batches_tracked")})
+for net in "googlenet", "inception_v3":
+    write(f"torchvision_{net}.txt", models.get_model(net, aux_logits=True, init_weights=False).state_dict())
 
 
 def huggingface(name):
