@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -292,6 +293,34 @@ func TestVerify(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	// Characters of patterns in the path, and a file that the system adds.
+	plain := out
+	out = filepath.Join(t.TempDir(), "run [1] *?")
+	if runtime.GOOS == "windows" { // which has no * and ? in names
+		out = filepath.Join(t.TempDir(), "run [1]")
+	}
+	if err := os.CopyFS(out, os.DirFS(plain)); err != nil {
+		t.Fatal(err)
+	}
+	put(t, filepath.Join(out, "._final.safetensors"), []byte("attributes"))
+	if list := wrong(); list != nil {
+		t.Error(list)
+	}
+	for _, name := range []string{finalName, "kept/epoch-0002.safetensors"} {
+		path := filepath.Join(out, name)
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b[len(b)/3] ^= 16
+		put(t, path, b)
+		if list := wrong(); len(list) != 1 || !strings.Contains(list[0], path) {
+			t.Errorf("%s: %q", path, list)
+		}
+		b[len(b)/3] ^= 16
+		put(t, path, b)
+	}
+	out = plain
 	if _, err := Verify(t.TempDir()); err == nil || !strings.Contains(err.Error(), "no run") {
 		t.Error(err)
 	}
