@@ -384,6 +384,43 @@ func TestTwoRuns(t *testing.T) {
 	}
 }
 
+// TestResumeLocks: no other process goes on with a run that is being resumed, and writes a newer checkpoint.
+func TestResumeLocks(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "run")
+	stopped(t, tiny(out), 5)
+	var other error
+	r, err := Resume(out, Deps{Device: cpuDevice(t, 1)}, func(*Spec) {
+		var r *Run
+		if r, other = Resume(out, Deps{Device: cpuDevice(t, 1)}, nil); other == nil {
+			other = errors.Join(r.Train(t.Context()), r.Close())
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if held := (*store.HeldError)(nil); !errors.As(other, &held) || r.pos.Steps != 5 {
+		t.Errorf("resumed at step %d; another process: %v", r.pos.Steps, other)
+	}
+	newest, err := Checkpoint(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m, err := store.Read(newest); err != nil || m.Step != r.pos.Steps {
+		t.Errorf("%s is of step %d, the run at step %d: %v", newest, m.Step, r.pos.Steps, err)
+	}
+	// A resume that fails leaves no lock.
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Resume(out, Deps{Device: cpuDevice(t, 1)}, func(c *Spec) { c.Data = "missing" }); err == nil {
+		t.Error("resumed without the data")
+	}
+	if store.Held(filepath.Join(out, checkpointDir)) {
+		t.Error("the lock is held")
+	}
+}
+
 // TestCheckpointEvery counts checkpoints by each kind of interval, and resumes from those within an epoch.
 func TestCheckpointEvery(t *testing.T) {
 	dev := cpuDevice(t, 1)
