@@ -186,8 +186,25 @@ func ReadSpec(dir string) (Spec, error) {
 // the number of epochs, even of a finished run: the learning rate then follows the schedule of the new length from the
 // current position. The hooks must be those that the run was started with. A run locks its folder until it is closed or
 // its process ends.
-func Resume(dir string, d Deps, adjust func(*Spec)) (*Run, error) {
-	newest, err := store.Find(filepath.Join(dir, checkpointDir))
+func Resume(dir string, d Deps, adjust func(*Spec)) (_ *Run, err error) {
+	root := filepath.Join(dir, checkpointDir)
+	var locked *store.Lock // before the newest checkpoint is looked for: no other process writes a newer one
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, locked.Release())
+		}
+	}()
+	err = d.first(func() error {
+		list, err := store.List(root)
+		if err == nil && len(list) > 0 {
+			locked, err = store.Acquire(root)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("resuming %s: %w", dir, err)
+	}
+	newest, err := store.Find(root)
 	var c Spec
 	if err == nil {
 		c, err = readSpec(newest.Dir)
@@ -211,6 +228,7 @@ func Resume(dir string, d Deps, adjust func(*Spec)) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
+	r.folder.locked, locked = locked, nil
 	if err = r.folder.lock(); err == nil {
 		err = r.Ranks.Together(r.load(newest.Dir))
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -292,6 +293,34 @@ func TestVerify(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	// Characters of patterns in the path, and a file that the system adds.
+	plain := out
+	out = filepath.Join(t.TempDir(), "run [1] *?")
+	if runtime.GOOS == "windows" { // which has no * and ? in names
+		out = filepath.Join(t.TempDir(), "run [1]")
+	}
+	if err := os.CopyFS(out, os.DirFS(plain)); err != nil {
+		t.Fatal(err)
+	}
+	put(t, filepath.Join(out, "._final.safetensors"), []byte("attributes"))
+	if list := wrong(); list != nil {
+		t.Error(list)
+	}
+	for _, name := range []string{finalName, "kept/epoch-0002.safetensors"} {
+		path := filepath.Join(out, name)
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b[len(b)/3] ^= 16
+		put(t, path, b)
+		if list := wrong(); len(list) != 1 || !strings.Contains(list[0], path) {
+			t.Errorf("%s: %q", path, list)
+		}
+		b[len(b)/3] ^= 16
+		put(t, path, b)
+	}
+	out = plain
 	if _, err := Verify(t.TempDir()); err == nil || !strings.Contains(err.Error(), "no run") {
 		t.Error(err)
 	}
@@ -352,6 +381,43 @@ func TestTwoRuns(t *testing.T) {
 	}
 	if err := errors.Join(r.Train(t.Context()), r.Close()); err != nil || tried != 1 {
 		t.Error(err, tried)
+	}
+}
+
+// TestResumeLocks: no other process goes on with a run that is being resumed, and writes a newer checkpoint.
+func TestResumeLocks(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "run")
+	stopped(t, tiny(out), 5)
+	var other error
+	r, err := Resume(out, Deps{Device: cpuDevice(t, 1)}, func(*Spec) {
+		var r *Run
+		if r, other = Resume(out, Deps{Device: cpuDevice(t, 1)}, nil); other == nil {
+			other = errors.Join(r.Train(t.Context()), r.Close())
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if held := (*store.HeldError)(nil); !errors.As(other, &held) || r.pos.Steps != 5 {
+		t.Errorf("resumed at step %d; another process: %v", r.pos.Steps, other)
+	}
+	newest, err := Checkpoint(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m, err := store.Read(newest); err != nil || m.Step != r.pos.Steps {
+		t.Errorf("%s is of step %d, the run at step %d: %v", newest, m.Step, r.pos.Steps, err)
+	}
+	// A resume that fails leaves no lock.
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Resume(out, Deps{Device: cpuDevice(t, 1)}, func(c *Spec) { c.Data = "missing" }); err == nil {
+		t.Error("resumed without the data")
+	}
+	if store.Held(filepath.Join(out, checkpointDir)) {
+		t.Error("the lock is held")
 	}
 }
 

@@ -3,11 +3,13 @@ package train
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"onlinerna/nn/device"
 	"onlinerna/train/average"
+	"onlinerna/train/hook"
 	"onlinerna/train/ranks"
 )
 
@@ -97,25 +99,35 @@ func TestOtherFolderOnARank(t *testing.T) {
 	}
 }
 
-// A resumed run deletes half-written weights of a killed process; other files stay.
+// A resumed run deletes half-written files of a killed process; a user's files stay.
 func TestLeftFiles(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
 	stopped(t, tiny(dir), 4)
-	left, other := filepath.Join(dir, ".best.safetensors.0123abcd"), filepath.Join(dir, ".notes.txt")
-	for _, path := range []string{left, other} {
-		if err := os.WriteFile(path, []byte("half"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+	var left, others []string
+	for _, name := range []string{configName, failureName, stoppedName, profileName, metricsName, sessionsName, finalName,
+		bestFile, "rna.safetensors", "ema.safetensors", "average-12.safetensors", keptFile("", 12),
+		hook.EMAFile(3, 12.5) + ".safetensors", checkpointDir + "/.lock.json", checkpointDir + "/probe"} {
+		left = append(left, filepath.Join(dir, filepath.Dir(name), "."+filepath.Base(name)+".0123abcd"))
+	}
+	for _, name := range []string{".notes.txt", ".key.0011aabb", ".out.safetensors.0011aabb", checkpointDir + "/.key.0011aabb"} {
+		others = append(others, filepath.Join(dir, name))
+	}
+	for _, path := range slices.Concat(left, others) {
+		put(t, path, []byte("half"))
 	}
 	r, err := Resume(dir, Deps{Device: cpuDevice(t, 1)}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	if _, err := os.Stat(left); !os.IsNotExist(err) {
-		t.Errorf("%s is still there: %v", left, err)
+	for _, path := range left {
+		if _, err := os.Stat(path); !os.IsNotExist(err) {
+			t.Errorf("%s is still there: %v", path, err)
+		}
 	}
-	if _, err := os.Stat(other); err != nil {
-		t.Error(err)
+	for _, path := range others {
+		if _, err := os.Stat(path); err != nil {
+			t.Error(err)
+		}
 	}
 }

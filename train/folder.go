@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"time"
 
@@ -164,11 +165,15 @@ func (f *folder) lock() error {
 	}
 	return f.first(func() (err error) { // also files that the search for writers may have left
 		for _, dir := range []string{f.c.Out, filepath.Join(f.c.Out, keptDir), root} {
-			err = errors.Join(err, files.RemoveLeft(dir))
+			err = errors.Join(err, files.RemoveLeft(dir, written))
 		}
 		return err
 	})
 }
+
+// written are the names that only the process with the lock writes. The run's folder may be a user's, with other files.
+var written = regexp.MustCompile(`^((config|failure|stopped|profile|\.lock)\.json|(metrics|sessions)\.jsonl|probe|` +
+	`(final|best|rna|ema|average-[0-9]+|epoch-[0-9]+(-ema-.+)?)\.safetensors)$`)
 
 // chooseWriters makes all ranks write checkpoints if all can write to the run's folder, else rank 0 alone.
 func (f *folder) chooseWriters(root string) error {

@@ -263,7 +263,7 @@ func TestOut(t *testing.T) {
 // TestNoValidation trains without images to compare weights on.
 func TestNoValidation(t *testing.T) {
 	c := tinyColour(filepath.Join(t.TempDir(), "run"), pictures(t, 20, 0, 16))
-	c.Epochs = 4
+	c.Epochs, c.RNA.Averages = 4, []int{2, 5}
 	r := newRun(t, c, cpuDevice(t, 2))
 	var said []string
 	r.Log = func(format string, args ...any) { said = append(said, fmt.Sprintf(format, args...)) }
@@ -279,8 +279,12 @@ func TestNoValidation(t *testing.T) {
 	}
 	got := filesOf(t, c.Out)
 	if !slices.Contains(got, "rna.safetensors") || !slices.Contains(got, "final.safetensors") ||
-		slices.Contains(got, "best.safetensors") {
+		slices.Contains(got, "best.safetensors") || slices.Contains(got, "average-5.safetensors") {
 		t.Errorf("files %v", got)
+	}
+	meta, err := r.Net.LoadWeights(filepath.Join(c.Out, "average-2.safetensors"))
+	if err != nil || meta.Kind != network.Average || meta.Snapshots != 2 || meta.Epoch != 4 {
+		t.Errorf("the average: %+v, %v", meta, err)
 	}
 }
 

@@ -65,21 +65,16 @@ func Verify(path string) ([]Verified, error) {
 		}
 		list = append(list, v)
 	}
-	for _, pattern := range []string{"*.safetensors", keptDir + "/*.safetensors", "*.pt", "*.pth", "*.pth.tar", "*.ckpt",
-		"pytorch_model*.bin"} {
-		files, err := filepath.Glob(filepath.Join(path, pattern))
-		if err != nil {
-			return nil, err
+	weights, err := weightsIn(path)
+	if err != nil {
+		return nil, err
+	}
+	for _, file := range weights {
+		v := verifyWeights(file)
+		if v.Err != nil && filepath.Ext(file) != ".safetensors" && statedict.Foreign(file) {
+			v.Unread, v.Err = "it does not begin as a file of weights", nil
 		}
-		for _, file := range files {
-			if st, err := os.Stat(file); err != nil || !st.IsDir() {
-				v := verifyWeights(file)
-				if v.Err != nil && filepath.Ext(file) != ".safetensors" && statedict.Foreign(file) {
-					v.Unread, v.Err = "it does not begin as a file of weights", nil
-				}
-				list = append(list, v)
-			}
-		}
+		list = append(list, v)
 	}
 	if index := filepath.Join(path, "model.safetensors.index.json"); files.IsRegular(index) {
 		v := Verified{Path: index}
@@ -117,6 +112,38 @@ func Verify(path string) ([]Verified, error) {
 	v := Verified{Path: filepath.Join(path, sessionsName)}
 	if v.Sums, v.Err = verifySessions(v.Path); !errors.Is(v.Err, fs.ErrNotExist) {
 		list = append(list, v)
+	}
+	return list, nil
+}
+
+// weightsIn lists the files of weights in a folder and in its folder of kept ones. It omits hidden files, which systems
+// add.
+func weightsIn(dir string) (list []string, err error) {
+	own, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	var kept []os.DirEntry
+	if st, err := os.Stat(filepath.Join(dir, keptDir)); err == nil && st.IsDir() {
+		if kept, err = os.ReadDir(filepath.Join(dir, keptDir)); err != nil {
+			return nil, err
+		}
+	}
+	add := func(dir string, all []os.DirEntry, pattern string) {
+		for _, e := range all {
+			file := filepath.Join(dir, e.Name())
+			if is, _ := filepath.Match(pattern, e.Name()); !is || strings.HasPrefix(e.Name(), ".") {
+				continue
+			}
+			if st, err := os.Stat(file); err != nil || !st.IsDir() {
+				list = append(list, file)
+			}
+		}
+	}
+	add(dir, own, "*.safetensors")
+	add(filepath.Join(dir, keptDir), kept, "*.safetensors")
+	for _, pattern := range []string{"*.pt", "*.pth", "*.pth.tar", "*.ckpt", "pytorch_model*.bin"} {
+		add(dir, own, pattern)
 	}
 	return list, nil
 }

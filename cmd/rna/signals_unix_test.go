@@ -49,17 +49,31 @@ func TestReaderGone(t *testing.T) {
 	}
 }
 
-// TestStopWithin ends a run with an endless step.
+// TestStopWithin ends a run with an endless step, and a study with one.
 func TestStopWithin(t *testing.T) {
-	out := filepath.Join(t.TempDir(), "run")
-	stopBy(t, syscall.SIGTERM, out, "--stop-within", "1ms", "--accumulate", "1000000")
+	endless := []string{"--stop-within", "1ms", "--accumulate", "1000000"}
+	stopBy(t, syscall.SIGTERM, filepath.Join(t.TempDir(), "run"), endless...)
+	out := filepath.Join(t.TempDir(), "study")
+	said := stopOf(t, syscall.SIGTERM, filepath.Join(out, "offline"), append([]string{"study", "-o", out}, endless...)...)
+	if !strings.Contains(said, "within a step") || !strings.Contains(said, "starts anew") {
+		t.Error(said)
+	}
 }
 
 // stopBy starts a run with some options, sends it a signal after it has begun, and checks that it stopped and is
 // intact.
 func stopBy(t *testing.T, sig syscall.Signal, out string, options ...string) {
 	t.Helper()
-	cmd := itself(append([]string{"train", "--epochs", "50", "--batch", "8", "-q", "-o", out}, options...)...)
+	if said := stopOf(t, sig, out, append([]string{"train", "-o", out}, options...)...); !strings.Contains(said,
+		"--resume "+out) {
+		t.Errorf("%v: %s", sig, said)
+	}
+}
+
+// stopOf is stopBy for a command whose run is in the folder out. It returns the output.
+func stopOf(t *testing.T, sig syscall.Signal, out string, command ...string) string {
+	t.Helper()
+	cmd := itself(append(command, "--epochs", "50", "--batch", "8", "-q")...)
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said
 	if err := cmd.Start(); err != nil {
@@ -71,9 +85,12 @@ func stopBy(t *testing.T, sig syscall.Signal, out string, options ...string) {
 		}
 	}
 	cmd.Process.Signal(sig)
+	killed := time.AfterFunc(time.Minute, func() { cmd.Process.Kill() })
+	defer killed.Stop()
 	cmd.Wait()
-	if status := cmd.ProcessState.ExitCode(); status != 130 || !strings.Contains(said.String(), "--resume "+out) {
+	if status := cmd.ProcessState.ExitCode(); status != 130 {
 		t.Errorf("%v: status %d\n%s", sig, status, &said)
 	}
 	mustRun(t, "verify", out)
+	return said.String()
 }

@@ -67,10 +67,11 @@ func runStudy(cmd *cobra.Command, f *trainFlags, g *ranks.Group) (err error) {
 		return err
 	}
 	out, log := cli.SteadyOutputs(cmd)
-	folder := f.Out
+	folder, told := f.Out, log
 	if !g.First() {
-		out = io.Discard
+		out, told = io.Discard, io.Discard
 	}
+	defer f.deadline(cmd.Context(), "A study starts anew", told)()
 	s := report.Study{}
 	var residuals string
 	for _, mode := range []average.Mode{average.Offline, average.Online} {

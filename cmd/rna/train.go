@@ -161,7 +161,7 @@ func runTrain(cmd *cobra.Command, f *trainFlags, g *ranks.Group) (err error) {
 	}
 	f.observe(run, progress, out)
 	report.Announce(out, run, dev.Name())
-	defer f.deadline(cmd.Context(), run.Resolved.Out, bar)()
+	defer f.deadline(cmd.Context(), "Go on from the checkpoint before with: rna train --resume "+run.Resolved.Out, bar)()
 	err = run.Train(cmd.Context())
 	progress.Done()
 	if err != nil && g.First() && len(run.History) > 0 {
@@ -186,9 +186,9 @@ func runTrain(cmd *cobra.Command, f *trainFlags, g *ranks.Group) (err error) {
 	return pageOfRun(cmd.Context(), run, closeRun, dev, g, out, bar)
 }
 
-// deadline ends the program if a step takes longer than --stop-within after it was told to stop. The function that it
-// returns cancels the deadline.
-func (f *trainFlags) deadline(ctx context.Context, out string, log io.Writer) func() {
+// deadline ends the program if a step takes longer than --stop-within after it was told to stop; it then prints the
+// advice. The function that it returns cancels the deadline.
+func (f *trainFlags) deadline(ctx context.Context, advice string, log io.Writer) func() {
 	if f.stopWithin == 0 {
 		return func() {}
 	}
@@ -202,8 +202,7 @@ func (f *trainFlags) deadline(ctx context.Context, out string, log io.Writer) fu
 		select {
 		case <-done:
 		case <-time.After(f.stopWithin):
-			fmt.Fprintf(log, "rna: stopped within a step, %v after it was told to\nGo on from the checkpoint before with: "+
-				"rna train --resume %s\n", f.stopWithin, out)
+			fmt.Fprintf(log, "rna: stopped within a step, %v after it was told to\n%s\n", f.stopWithin, advice)
 			os.Exit(130)
 		}
 	}()

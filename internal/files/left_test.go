@@ -5,7 +5,9 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -64,19 +66,44 @@ func TestMkdirTemp(t *testing.T) {
 		}
 		return dir, remove
 	}
-	killed := filepath.Join(above, "work-1")
-	if err := errors.Join(os.Mkdir(killed, 0o777), os.WriteFile(filepath.Join(killed, "a"), nil, 0o666)); err != nil {
-		t.Fatal(err)
+	for _, name := range []string{"work-1/a", "work-1/" + marker, "work-2026/a", "work-mine/a", "work-mine/" + marker} {
+		path := filepath.Join(above, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o777), os.WriteFile(path, nil, 0o666)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	living, remove := make()
 	restarted()
 	second, removeSecond := make()
-	if got, want := list(t, above), filepath.Base(living)+" "+filepath.Base(second); len(got) != len(want) ||
-		strings.Contains(got, "work-1 ") {
+	got := strings.Fields(list(t, above))
+	want := []string{filepath.Base(living), filepath.Base(second), "work-2026", "work-mine"} // not work-1 of a killed process
+	slices.Sort(want)
+	if slices.Sort(got); !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if err := errors.Join(remove(), removeSecond()); err != nil || list(t, above) != "" {
+	if err := errors.Join(remove(), removeSecond()); err != nil || list(t, above) != "work-2026 work-mine" {
 		t.Errorf("%v, left %s", err, list(t, above))
+	}
+	for _, name := range []string{"work-2026/a", "work-mine/a"} { // a user's
+		if _, err := os.Stat(filepath.Join(above, name)); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestRemoveLeft removes leftovers of the given names, and no user's file whose name looks alike.
+func TestRemoveLeft(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{".a.json.0011aabb", ".key.0011aabb", ".a.json.0011aabbc", "a.json"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := RemoveLeft(dir, regexp.MustCompile(`^a\.json$`)); err != nil {
+		t.Fatal(err)
+	}
+	if got := list(t, dir); got != ".a.json.0011aabbc .key.0011aabb a.json" {
+		t.Errorf("left: %s", got)
 	}
 }
 

@@ -27,9 +27,10 @@ func (h *RNA) scoreRecalibrated(ctx context.Context, s *hook.State) error {
 	})
 }
 
-// average scores the uniform average of the last k snapshots, and keeps its weights at the end of the run.
+// average scores the uniform average of the last k snapshots, and keeps its weights at the end of the run, also without
+// images to score it by.
 func (h *RNA) average(ctx context.Context, s *hook.State, k int) error {
-	if h.window.Len() < k || !s.Scores() {
+	if h.window.Len() < k || !s.Scores() && !s.LastEpoch() {
 		return nil
 	}
 	return s.Temporarily(func() error {

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -25,6 +26,22 @@ type Holder struct {
 	Host  string    `json:"host"`
 	PID   int       `json:"pid"`
 	Start time.Time `json:"start"`
+	Token string    `json:"token"` // of the process: in a container each has the same number
+}
+
+// token tells this process from earlier ones of its number.
+var token = rand.Text()
+
+// dead reports whether the holder was a process of this host that has ended.
+func (h Holder) dead() bool {
+	host, _ := os.Hostname()
+	if h.Host != host || h.PID == 0 {
+		return false
+	}
+	if h.PID == os.Getpid() {
+		return h.Token != token
+	}
+	return !alive(h.PID)
 }
 
 func (h Holder) String() string {
@@ -92,7 +109,7 @@ func acquireFile(dir string) (*Lock, error) {
 			return nil, fmt.Errorf("the lock of %s: %w", dir, err)
 		}
 		h := holder(path)
-		if host, _ := os.Hostname(); h.Host != host || h.PID == 0 || alive(h.PID) {
+		if !h.dead() {
 			return nil, &HeldError{dir, h, "wait for its end, or, where it is dead, remove " + path}
 		}
 		stale := fmt.Sprintf("%s.%d", path, os.Getpid()) // only one of several processes succeeds
@@ -116,9 +133,7 @@ func Held(dir string) bool {
 			return !got
 		}
 	}
-	h := holder(path)
-	host, _ := os.Hostname()
-	return h.Host != host || h.PID == 0 || alive(h.PID)
+	return !holder(path).dead()
 }
 
 // HolderOf is the holder of a folder's lock as its file says, zero if it says none.
@@ -131,7 +146,7 @@ func (h Holder) Is(g Holder) bool {
 
 func sign() []byte {
 	host, _ := os.Hostname()
-	b, _ := json.Marshal(Holder{host, os.Getpid(), time.Now().Truncate(time.Second)})
+	b, _ := json.Marshal(Holder{host, os.Getpid(), time.Now().Truncate(time.Second), token})
 	return append(b, '\n')
 }
 

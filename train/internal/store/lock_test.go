@@ -110,7 +110,11 @@ func TestFileLock(t *testing.T) {
 		taken bool
 	}{
 		{fmt.Sprintf(`{"host": %q, "pid": %d}`, host, dead.Process.Pid), true},
-		{fmt.Sprintf(`{"host": %q, "pid": %d}`, host, os.Getpid()), false},
+		{fmt.Sprintf(`{"host": %q, "pid": %d}`, host, os.Getppid()), false},
+		// an earlier process of this one's number, as in containers, and this one
+		{fmt.Sprintf(`{"host": %q, "pid": %d}`, host, os.Getpid()), true},
+		{fmt.Sprintf(`{"host": %q, "pid": %d, "token": "other"}`, host, os.Getpid()), true},
+		{fmt.Sprintf(`{"host": %q, "pid": %d, "token": %q}`, host, os.Getpid(), token), false},
 		{`{"host": "elsewhere", "pid": 1}`, false},
 		{`{"ho`, false},
 	} {

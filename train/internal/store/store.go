@@ -158,7 +158,8 @@ func (d *Draft) Fill(fill func(dir string) error) error {
 // Abandon removes the draft.
 func (d *Draft) Abandon() { files.RemoveAll(d.tmp) }
 
-// Sync brings files of the draft to disk, those that own accepts, and computes their checksums.
+// Sync brings files of the draft to disk, those that own accepts, and computes their checksums. It omits files that the
+// system adds.
 func (d *Draft) Sync(own func(name string) bool) ([]Part, error) {
 	all, err := os.ReadDir(d.tmp)
 	if err != nil {
@@ -166,7 +167,7 @@ func (d *Draft) Sync(own func(name string) bool) ([]Part, error) {
 	}
 	var list []Part
 	for _, e := range all {
-		if !own(e.Name()) {
+		if foreign(e.Name()) || !own(e.Name()) {
 			continue
 		}
 		p, err := part(d.tmp, e.Name())
@@ -340,7 +341,13 @@ func Read(dir string) (*Manifest, error) {
 	return m, nil
 }
 
-// Verify reads a whole checkpoint and compares it with its manifest. The error names the file and the bytes.
+// foreign reports whether a file of that name is one that systems add to folders, as .DS_Store, ._a, .nfs01 and Thumbs.db.
+func foreign(name string) bool {
+	return strings.HasPrefix(name, ".") || strings.EqualFold(name, "Thumbs.db") || strings.EqualFold(name, "desktop.ini")
+}
+
+// Verify reads a whole checkpoint and compares it with its manifest. The error names the file and the bytes. Files that
+// the system has added do not count.
 func Verify(dir string) (*Manifest, error) {
 	m, err := Read(dir)
 	if err != nil {
@@ -355,7 +362,8 @@ func Verify(dir string) (*Manifest, error) {
 		errs = append(errs, p.verify(dir))
 	}
 	for _, e := range all {
-		if e.Name() != manifestName && !slices.ContainsFunc(m.Files, func(p Part) bool { return p.Name == e.Name() }) {
+		if e.Name() != manifestName && !foreign(e.Name()) &&
+			!slices.ContainsFunc(m.Files, func(p Part) bool { return p.Name == e.Name() }) {
 			errs = append(errs, fmt.Errorf("%s is no part of the checkpoint", filepath.Join(dir, e.Name())))
 		}
 	}

@@ -120,6 +120,38 @@ func TestEveryBit(t *testing.T) {
 	}
 }
 
+// TestForeign: files that the system adds are no damage, and no part of a checkpoint.
+func TestForeign(t *testing.T) {
+	root := t.TempDir()
+	added := []string{".DS_Store", "._a", ".nfs0123", "Thumbs.db", "desktop.ini"}
+	add := func(dir string) (err error) {
+		for _, name := range added {
+			err = errors.Join(err, os.WriteFile(filepath.Join(dir, name), []byte("x"), 0o644))
+		}
+		return err
+	}
+	dir, err := Write(root, 1, Manifest{Epoch: 1, Step: 2}, func(dir string) error {
+		return errors.Join(fill("x")(dir), add(dir))
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if n, err := Find(root); err != nil || n.Step != 2 || n.Damaged != nil || len(n.Files) != 2 {
+			t.Errorf("with %s: %+v, %v", names(t, dir), n, err)
+		}
+		for _, name := range added { // while the checkpoint was written
+			os.Remove(filepath.Join(dir, name))
+		}
+	}
+	if err := add(dir); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Verify(dir); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestSetAside(t *testing.T) {
 	root := t.TempDir()
 	write(t, root, 2, 1)

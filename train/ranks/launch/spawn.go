@@ -19,6 +19,7 @@ import (
 const (
 	parentPipe = 3               // the descriptor by which ranks notice the end of the launcher
 	endGrace   = 5 * time.Second // time for the other ranks to end by themselves after one has ended
+	mostPath   = 103             // bytes of a Unix socket's path on macOS; other systems take a few more
 )
 
 // rankProcess is a started rank.
@@ -37,7 +38,7 @@ func spawn(ctx context.Context, devices []string) error {
 	if err != nil {
 		return err
 	}
-	dir, remove, err := files.MkdirTemp("", "rna-ranks-*")
+	socket, remove, err := newSocket()
 	if err != nil {
 		return err
 	}
@@ -56,7 +57,7 @@ func spawn(ctx context.Context, devices []string) error {
 		cmd := exec.Command(self, os.Args[1:]...)
 		cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d", ranks.OwnRank, k), fmt.Sprintf("%s=%d", ranks.OwnSize,
 			len(devices)),
-			ranks.OwnSocket+"="+filepath.Join(dir, "ranks"), ranks.KeyVar+"="+key)
+			ranks.OwnSocket+"="+socket, ranks.KeyVar+"="+key)
 		cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = os.Stdout, os.Stderr, []*os.File{their}
 		apart(cmd) // Ctrl-C is forwarded once
 		p := &rankProcess{cmd: cmd, device: device}
@@ -72,6 +73,24 @@ func spawn(ctx context.Context, devices []string) error {
 		}()
 	}
 	return await(ctx, list, ended, failed)
+}
+
+// newSocket returns the path of a Unix socket in a new folder: that of temporary files, or /tmp if the path would be too
+// long. remove removes the folder.
+func newSocket() (path string, remove func() error, err error) {
+	for _, above := range []string{os.TempDir(), "/tmp"} {
+		var dir string
+		if dir, remove, err = files.MkdirTemp(above, "rna-ranks-*"); err != nil {
+			return "", nil, err
+		}
+		if path = filepath.Join(dir, "ranks"); len(path) <= mostPath {
+			return path, remove, nil
+		}
+		if err = remove(); err != nil {
+			return "", nil, err
+		}
+	}
+	return "", nil, fmt.Errorf("%s is too long for a Unix socket: set TMPDIR to a folder with a short name", path)
 }
 
 // await waits for the ranks.

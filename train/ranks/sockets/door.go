@@ -88,7 +88,11 @@ func listen(o Options) (net.Listener, error) {
 	}
 	l, err := net.Listen(o.Network, at)
 	if err != nil {
-		return nil, fmt.Errorf("rank 0 cannot listen at %s: %w: choose another port, or is there another rank 0", at, err)
+		place := "port"
+		if o.Network == "unix" {
+			place = "folder, of a short name, by TMPDIR"
+		}
+		return nil, fmt.Errorf("rank 0 cannot listen at %s: %w: choose another %s, or is there another rank 0", at, err, place)
 	}
 	return l, nil
 }

@@ -119,6 +119,20 @@ func TestLost(t *testing.T) {
 	}
 }
 
+// An address that nothing can listen at is an error that says what to change.
+func TestCannotListen(t *testing.T) {
+	long := filepath.Join(t.TempDir(), strings.Repeat("long", 50))
+	for want, o := range map[string]sockets.Options{
+		"TMPDIR":       {Network: "unix", Address: long},
+		"another port": {Network: "tcp", Address: "127.0.0.1:99999"},
+	} {
+		if _, err := sockets.Listen(o); err == nil || !strings.Contains(err.Error(), want) ||
+			!strings.Contains(err.Error(), o.Address) {
+			t.Errorf("%s: %v", o.Network, err)
+		}
+	}
+}
+
 // A rank that ends right after its greeting is lost after all have met: the first sum fails and reports it.
 func TestLostAtOnce(t *testing.T) {
 	for range 50 {
