@@ -122,6 +122,9 @@ func (s *Series) WriteRules(ctx context.Context, path string, rules Rules, opt W
 
 // Begin begins a file for the tensors, or joins one that another process has begun: see [statedict.Join].
 func (s *Series) Begin(path, unfinished string, more map[string]string) (statedict.Writer, error) {
+	if err := s.CheckOutput(path); err != nil {
+		return nil, err
+	}
 	var list []statedict.Tensor
 	for _, c := range s.tensors {
 		list = append(list, statedict.Tensor{Name: c.Name, DType: c.DType, Shape: c.Shape})
@@ -140,6 +143,16 @@ func (s *Series) Metadata(more map[string]string) map[string]string {
 	delete(metadata, "ema_step")
 	maps.Copy(metadata, more)
 	return metadata
+}
+
+// CheckOutput returns an error for an output that is a file of the series.
+func (s *Series) CheckOutput(path string) error {
+	for _, f := range s.files {
+		if err := f.File.CheckOutput(path); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Unchanged returns an error for files that were modified or replaced since they were opened.

@@ -349,6 +349,20 @@ func (f *File) Close() error {
 	return errors.Join(errs...)
 }
 
+// CheckOutput returns an error for a path that names one of the open files, which may be a link.
+func (f *File) CheckOutput(path string) error {
+	to, err := os.Stat(path)
+	if err != nil {
+		return nil
+	}
+	for i, info := range f.infos {
+		if os.SameFile(info, to) {
+			return fmt.Errorf("%s would write over the input %s: name another output", path, f.files[i].Name())
+		}
+	}
+	return nil
+}
+
 // Unchanged returns an error if a file has been replaced or written to since it was opened.
 func (f *File) Unchanged() error {
 	for i, was := range f.infos {
