@@ -14,6 +14,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"onlinerna/internal/catalogue"
@@ -347,6 +348,11 @@ func (f *File) Close() error {
 		errs = append(errs, os.Remove(f.remove))
 	}
 	return errors.Join(errs...)
+}
+
+// Same reports whether two checkpoints consist of the same files, whatever their names.
+func (f *File) Same(as *File) bool {
+	return len(f.infos) > 0 && slices.EqualFunc(f.infos, as.infos, os.SameFile)
 }
 
 // CheckOutput returns an error for a path that names one of the open files, which may be a link.
