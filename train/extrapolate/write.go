@@ -223,7 +223,7 @@ func (s *Series) Combine(ctx context.Context, to Sink, want func(Tensor) bool, r
 			made[c] = rule
 		}
 		for _, sp := range s.cut(c) {
-			if batch = append(batch, sp); len(batch) >= 1<<16 {
+			if batch = append(batch, sp); len(batch) >= s.mostSpans(opt) {
 				rule := made[c]
 				if err := flush(); err != nil {
 					return err
@@ -238,6 +238,15 @@ func (s *Series) Combine(ctx context.Context, to Sink, want func(Tensor) bool, r
 		}
 	}
 	return flush()
+}
+
+// mostSpans is the largest number of spans combined at a time. Measured spans have sums of the products of all files.
+func (s *Series) mostSpans(opt WriteOptions) int {
+	most := 1 << 16
+	if n := len(s.files); opt.Meter != nil {
+		most = max(min(most, maxBuffers/(8*n*n)), 1)
+	}
+	return most
 }
 
 // combiner has the buffers of one worker.
