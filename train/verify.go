@@ -67,11 +67,12 @@ func Verify(path string) ([]Verified, error) {
 	}
 	for _, pattern := range []string{"*.safetensors", keptDir + "/*.safetensors", "*.pt", "*.pth", "*.pth.tar", "*.ckpt",
 		"pytorch_model*.bin"} {
-		files, err := filepath.Glob(filepath.Join(path, pattern))
+		names, err := fs.Glob(os.DirFS(path), pattern)
 		if err != nil {
 			return nil, err
 		}
-		for _, file := range files {
+		for _, name := range names {
+			file := filepath.Join(path, filepath.FromSlash(name))
 			if st, err := os.Stat(file); err != nil || !st.IsDir() {
 				v := verifyWeights(file)
 				if v.Err != nil && filepath.Ext(file) != ".safetensors" && statedict.Foreign(file) {
