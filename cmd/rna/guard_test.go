@@ -32,8 +32,27 @@ func TestGuard(t *testing.T) {
 	if err := os.Symlink("x.csv", in("link.csv")); err != nil {
 		t.Skip(err)
 	}
+	if err := os.CopyFS(in("hub"), os.DirFS("../../train/statedict/testdata/hub")); err != nil {
+		t.Fatal(err)
+	}
+	shards, err := filepath.Glob(in("hub/*.safetensors"))
+	if err != nil || len(shards) < 2 {
+		t.Fatal(shards, err)
+	}
+	if err := os.CopyFS(in("other"), os.DirFS(in("hub"))); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(shards[0], in("shard.pt")); err != nil {
+		t.Fatal(err)
+	}
 	before := contents(t, dir)
 	for _, args := range [][]string{
+		{"merge", in("hub"), in("other"), "-o", shards[1]},
+		{"merge", in("hub"), in("other"), "-o", in("shard.pt")},
+		{"merge", "--base", in("hub"), in("other"), "-o", shards[0], "--by", "task"},
+		{"extrapolate", in("hub"), in("other"), "-o", shards[0]},
+		{"extrapolate", in("other"), "--y0", in("hub"), "-o", shards[0]},
+		{"convert", in("hub"), shards[0]},
 		{"eval", "--weights", in("w.safetensors"), "--data", in("images"), "--predictions", in("w.safetensors")},
 		{"eval", "--weights", in("w.safetensors"), "--data", in("images"), "--predictions", in("images/val/a/1.png")},
 		{"logreg", "--data", in("x.csv"), "--csv", in("x.csv")},

@@ -284,6 +284,9 @@ func (f *mergeFlags) run(ctx context.Context, g *ranks.Group, args []string, out
 		return cli.Interrupted(ctx, err)
 	}
 	defer s.Close()
+	if err := g.Together(s.CheckOutput(f.out)); err != nil {
+		return err
+	}
 	for _, c := range s.Files() {
 		if c.Found != "" {
 			fmt.Fprintln(log, c.Found)

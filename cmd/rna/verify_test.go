@@ -99,7 +99,10 @@ func tensorsIn(t *testing.T, path string) string {
 
 // TestVerifyForeign verifies a folder with sound files that hold no weights; empty and zero files are damage.
 func TestVerifyForeign(t *testing.T) {
-	dir := t.TempDir()
+	dir := filepath.Join(t.TempDir(), "[a]b[") // no pattern
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
 	write := func(name, s string) string {
 		path := filepath.Join(dir, name)
 		if err := os.WriteFile(path, []byte(s), 0o644); err != nil {

@@ -2,6 +2,7 @@ package files
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 )
@@ -17,8 +18,11 @@ func Hidden(path, kind string) string {
 func Beside(path, kind string) (dir string, unlock func(), err error) {
 	dir = Hidden(path, kind)
 	l, err := Lock(context.Background(), dir+".lock", nil)
-	if err != nil {
+	switch {
+	case errors.Is(err, ErrLocked):
 		return "", nil, fmt.Errorf("%s: another rna %s writes it: %w", path, kind, err)
+	case err != nil:
+		return "", nil, fmt.Errorf("%s cannot be written: %w", path, err)
 	}
 	return dir, func() { l.Unlock(true) }, nil
 }

@@ -62,6 +62,18 @@ func Rename(from, to string) error {
 	return err
 }
 
+// RenameFolder gives a folder another name, which may be that of an empty folder.
+func RenameFolder(from, to string) error {
+	err := ask("rename", to)
+	if err == nil {
+		err = renameFolder(from, to)
+	}
+	if err == nil {
+		tell(Change{What: Renamed, Path: from, To: to})
+	}
+	return err
+}
+
 // Remove removes a file or an empty folder.
 func Remove(path string) error {
 	err := ask("remove", path)

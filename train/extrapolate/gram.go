@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"onlinerna/internal/simd/convert"
+	"onlinerna/rna"
 	"onlinerna/rna/kernel"
 	"onlinerna/train/safetensors"
 )
@@ -20,6 +21,9 @@ const groups = 64
 // range of float64 are scaled by powers of two, for which float64 files are read twice more. A NaN or infinite element
 // is an error that names the file and the tensor.
 func (s *Series) Measure(ctx context.Context) error {
+	if n := len(s.opt.Pairs); n > rna.MaxColumns {
+		return fmt.Errorf("%d residuals: at most %d are solved for: leave files out, or average them", n, rna.MaxColumns)
+	}
 	exps := make([]int, len(s.opt.Pairs))
 	sum, err := s.products(ctx, exps)
 	if err != nil {

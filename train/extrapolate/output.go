@@ -49,6 +49,9 @@ type Judge interface {
 
 // Make computes and writes the output.
 func (o *Output) Make(ctx context.Context, s *Series) (*Report, error) {
+	if err := s.CheckOutput(o.Path); err != nil {
+		return nil, err
+	}
 	rep := newReport(s, o)
 	o.Start("reading", s.Bytes(len(s.Files()), KeepStats))
 	if !o.Average && o.Rebuild == nil {

@@ -87,9 +87,6 @@ func NewSeries(files []*Checkpoint, opt Options) (*Series, error) {
 			opt.Pairs = append(opt.Pairs, Pair{i - 1, i})
 		}
 	}
-	if len(opt.Pairs) > rna.MaxColumns {
-		return nil, fmt.Errorf("%d residuals: at most %d are solved for", len(opt.Pairs), rna.MaxColumns)
-	}
 	for _, p := range opt.Pairs {
 		if min(p.X, p.Y) < 0 || max(p.X, p.Y) >= len(files) {
 			return nil, fmt.Errorf("residual of files %d and %d of %d", p.X, p.Y, len(files))

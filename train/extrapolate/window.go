@@ -53,6 +53,7 @@ func (w *Window) Open(ctx context.Context, paths []string, opt Options) (*Series
 			var c *Checkpoint
 			if c, err = open(path, w.Key); err == nil {
 				files = append(files, c)
+				err = twice(files)
 			}
 			if err == nil && w.Weights && c.Contents != statedict.Weights &&
 				!(w.Factors && c.Contents == statedict.Factors) {
@@ -90,6 +91,17 @@ func (w *Window) Open(ctx context.Context, paths []string, opt Options) (*Series
 		return nil, err
 	}
 	return s, nil
+}
+
+// twice returns an error if the last file is one of the others, which links can hide.
+func twice(files []*Checkpoint) error {
+	last := files[len(files)-1]
+	for _, c := range files[:len(files)-1] {
+		if c.File.Same(last.File) {
+			return fmt.Errorf("%s is given twice: %s is the same", last.Path, c.Path)
+		}
+	}
+	return nil
 }
 
 // verify compares files with their checksums; ranks do it in turn.

@@ -122,6 +122,9 @@ func (s *Series) WriteRules(ctx context.Context, path string, rules Rules, opt W
 
 // Begin begins a file for the tensors, or joins one that another process has begun: see [statedict.Join].
 func (s *Series) Begin(path, unfinished string, more map[string]string) (statedict.Writer, error) {
+	if err := s.CheckOutput(path); err != nil {
+		return nil, err
+	}
 	var list []statedict.Tensor
 	for _, c := range s.tensors {
 		list = append(list, statedict.Tensor{Name: c.Name, DType: c.DType, Shape: c.Shape})
@@ -140,6 +143,16 @@ func (s *Series) Metadata(more map[string]string) map[string]string {
 	delete(metadata, "ema_step")
 	maps.Copy(metadata, more)
 	return metadata
+}
+
+// CheckOutput returns an error for an output that is a file of the series.
+func (s *Series) CheckOutput(path string) error {
+	for _, f := range s.files {
+		if err := f.File.CheckOutput(path); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Unchanged returns an error for files that were modified or replaced since they were opened.
@@ -210,7 +223,7 @@ func (s *Series) Combine(ctx context.Context, to Sink, want func(Tensor) bool, r
 			made[c] = rule
 		}
 		for _, sp := range s.cut(c) {
-			if batch = append(batch, sp); len(batch) >= 1<<16 {
+			if batch = append(batch, sp); len(batch) >= s.mostSpans(opt) {
 				rule := made[c]
 				if err := flush(); err != nil {
 					return err
@@ -225,6 +238,15 @@ func (s *Series) Combine(ctx context.Context, to Sink, want func(Tensor) bool, r
 		}
 	}
 	return flush()
+}
+
+// mostSpans is the largest number of spans combined at a time. Measured spans have sums of the products of all files.
+func (s *Series) mostSpans(opt WriteOptions) int {
+	most := 1 << 16
+	if n := len(s.files); opt.Meter != nil {
+		most = max(min(most, maxBuffers/(8*n*n)), 1)
+	}
+	return most
 }
 
 // combiner has the buffers of one worker.

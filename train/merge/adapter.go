@@ -63,6 +63,12 @@ func MergeAdapters(folders []string, weights []float64, out string) (err error) 
 				len(list[0].file.Tensors))
 		}
 	}
+	if out, err = resolve(out); err != nil {
+		return err
+	}
+	if err := files.MkdirAll(filepath.Dir(out)); err != nil {
+		return err
+	}
 	dir, unlock, err := files.Beside(out, "merge")
 	if err != nil {
 		return err
@@ -87,10 +93,10 @@ func MergeAdapters(folders []string, weights []float64, out string) (err error) 
 	if err := files.Write(filepath.Join(dir, adapterConfig), append(b, '\n')); err != nil {
 		return err
 	}
-	if err := files.Rename(dir, out); err != nil {
+	if err := files.RenameFolder(dir, out); err != nil {
 		return err
 	}
-	return files.SyncDir(filepath.Dir(filepath.Clean(out)))
+	return files.SyncDir(filepath.Dir(out))
 }
 
 func openAdapter(folder string) (*adapter, error) {

@@ -83,7 +83,7 @@ func TestAdapters(t *testing.T) {
 		saveAdapter(t, folders[i], c.rank, c.config, float64(i))
 	}
 	weights := []float64{0.5, -0.25, 0.75}
-	out := filepath.Join(dir, "merged")
+	out := filepath.Join(dir, "new", "merged")
 	if err := MergeAdapters(folders, weights, out); err != nil {
 		t.Fatal(err)
 	}

@@ -69,14 +69,55 @@ func (o *Output) Check() error {
 	if ext := filepath.Ext(o.Path); ext == ".gguf" || ext == ".npz" || ext == ".bin" || ext == ".onnx" {
 		return fmt.Errorf("%s: written are .safetensors, .pt, .pth and folders of shards", o.Path)
 	}
-	all, err := os.ReadDir(o.Path)
+	out, err := resolve(o.Path)
+	if err != nil {
+		return err
+	}
+	return replaceable(out)
+}
+
+// resolve follows the links of a folder's path: the hidden folder beside the result is on its disk.
+func resolve(path string) (string, error) {
+	out, err := filepath.EvalSymlinks(path)
+	if !os.IsNotExist(err) {
+		return out, err
+	}
+	if link, _ := os.Readlink(path); link != "" {
+		return "", fmt.Errorf("%s is a link to %s, which is not there: make that folder, or name another", path, link)
+	}
+	return filepath.Clean(path), nil
+}
+
+// replaceable returns an error unless a folder can be renamed to out, which must be missing or an empty folder. Only a
+// rename can tell: mount points, for example, stay.
+func replaceable(out string) error {
+	all, err := os.ReadDir(out)
 	switch {
 	case os.IsNotExist(err):
 		return nil
 	case err != nil:
 		return err
 	case len(all) > 0:
-		return fmt.Errorf("%s is there and not empty: remove it, or name another folder", o.Path)
+		return fmt.Errorf("%s is there and not empty: remove it, or name another folder", out)
+	case files.Same(out, "."):
+		return fmt.Errorf("%s is the current folder, which cannot be replaced: name a new folder in it", out)
+	}
+	st, err := os.Stat(out)
+	if err != nil {
+		return err
+	}
+	empty, err := os.MkdirTemp(filepath.Dir(out), ".rna-*")
+	if err == nil {
+		if err = os.Chmod(empty, st.Mode().Perm()); err == nil {
+			err = files.RenameFolder(empty, out)
+		}
+		if err != nil {
+			os.Remove(empty)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("%s is there and cannot be replaced: name a new folder, as %s: %w", out,
+			filepath.Join(out, "merged"), err)
 	}
 	return nil
 }
@@ -104,7 +145,10 @@ func writeFolder(ctx context.Context, s *extrapolate.Series, rules extrapolate.R
 		return nil, fmt.Errorf("shards of %d bytes", o.ShardSize)
 	}
 	shards := cut(s.Tensors(), o.ShardSize)
-	out := filepath.Clean(o.Path)
+	out, err := resolve(o.Path)
+	if err := o.Ranks.Together(err); err != nil {
+		return nil, err
+	}
 	dir, w := files.Hidden(out, "merge"), &Written{Shards: len(shards)}
 	if o.Ranks.First() {
 		unlock, err := prepare(out, planOf(s, shards, o), o.Resume)
@@ -180,12 +224,22 @@ func writeShards(ctx context.Context, s *extrapolate.Series, rules extrapolate.R
 			if ctx.Err() == nil && resumed+i == 0 && o.Ranks.Single() {
 				return resumed, errors.Join(err, files.RemoveAll(dir))
 			}
-			there, _ := filepath.Glob(filepath.Join(dir, "model*.safetensors"))
-			return resumed, fmt.Errorf("%w (%d of %d shards are in %s: --resume goes on from there)", err, len(there), len(shards),
-				dir)
+			return resumed, fmt.Errorf("%w (%d of %d shards are in %s: --resume goes on from there)", err, countShards(dir),
+				len(shards), dir)
 		}
 	}
 	return resumed, nil
+}
+
+// countShards counts the shards in a folder.
+func countShards(dir string) (n int) {
+	all, _ := os.ReadDir(dir)
+	for _, e := range all {
+		if isShard(e.Name()) {
+			n++
+		}
+	}
+	return n
 }
 
 // finish adds the index and the model's other files, and gives the folder its name.
@@ -198,16 +252,16 @@ func finish(s *extrapolate.Series, shards [][]extrapolate.Tensor, dir, out strin
 	if copied, err = copyModel(s.Files()[len(s.Files())-1].Path, dir); err != nil {
 		return nil, err
 	}
-	if err := files.Remove(filepath.Join(dir, planName)); err != nil {
-		return nil, err
-	}
 	if err := files.SyncDir(dir); err != nil {
 		return nil, err
 	}
-	if err := files.Rename(dir, out); err != nil {
+	if err := files.RenameFolder(dir, out); err != nil {
+		return nil, fmt.Errorf("%w (the output is in %s, complete: --resume tries again)", err, dir)
+	}
+	if err := files.Remove(filepath.Join(out, planName)); err != nil {
 		return nil, err
 	}
-	return copied, files.SyncDir(filepath.Dir(out))
+	return copied, errors.Join(files.SyncDir(out), files.SyncDir(filepath.Dir(out)))
 }
 
 // cut distributes tensors to shards in their order. A scale goes with the tensor before it.
@@ -228,6 +282,12 @@ func shardName(i, n int) string {
 		return wholeName
 	}
 	return fmt.Sprintf("model-%05d-of-%05d.safetensors", i+1, n)
+}
+
+// isShard reports whether a file's name is of shardName.
+func isShard(name string) bool {
+	ok, _ := filepath.Match("model*.safetensors", name)
+	return ok
 }
 
 // planOf identifies a merge: the files in their current state, the rules in words, and the shards.
@@ -274,8 +334,7 @@ func tidy(dir string) error {
 		return err
 	}
 	for _, e := range all {
-		shard, _ := filepath.Match("model*.safetensors", e.Name())
-		if e.Name() == planName || shard {
+		if e.Name() == planName || isShard(e.Name()) {
 			continue
 		}
 		if err := files.RemoveAll(filepath.Join(dir, e.Name())); err != nil {

@@ -37,6 +37,28 @@ func contents(t *testing.T, dir string) map[string][]byte {
 	return m
 }
 
+// equal compares files or folders.
+func equal(t *testing.T, got, want string) {
+	t.Helper()
+	if !IsFolder(got) {
+		a, err := os.ReadFile(got)
+		b, err2 := os.ReadFile(want)
+		if err != nil || err2 != nil || !bytes.Equal(a, b) {
+			t.Fatalf("%s is not %s: %v, %v", got, want, err, err2)
+		}
+		return
+	}
+	a, b := contents(t, got), contents(t, want)
+	if len(a) != len(b) {
+		t.Fatalf("%d files, want %d", len(a), len(b))
+	}
+	for name := range b {
+		if !bytes.Equal(a[name], b[name]) {
+			t.Fatalf("%s differs", name)
+		}
+	}
+}
+
 // stopping is a rule that stops at a tensor with an error.
 func stopping(rules extrapolate.Rules, at string, stop error) extrapolate.Rules {
 	return func(ctx context.Context, t extrapolate.Tensor) (extrapolate.Rule, error) {

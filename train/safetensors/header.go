@@ -9,8 +9,11 @@ import (
 )
 
 const (
-	// maxTensors bounds a file's tensors, metadata entries and skipped values.
-	maxTensors = 1 << 15
+	// maxTensors bounds a file's tensors.
+	maxTensors = 1 << 20
+
+	// maxEntries bounds metadata entries and skipped values.
+	maxEntries = 1 << 15
 
 	// maxDims bounds a shape's extents.
 	maxDims = 64
@@ -94,8 +97,8 @@ func (h *header) metadata() (map[string]string, error) {
 			return h.mistaken("its values are strings")
 		}
 		v, err := h.text()
-		if m[key] = v; err == nil && len(m) > maxTensors {
-			err = fmt.Errorf("more than %d entries", maxTensors)
+		if m[key] = v; err == nil && len(m) > maxEntries {
+			err = fmt.Errorf("more than %d entries", maxEntries)
 		}
 		return err
 	})
@@ -352,8 +355,8 @@ func (h *header) text() (string, error) {
 
 // skip skips a value of any type.
 func (h *header) skip(depth int) error {
-	if h.skipped++; depth > maxDepth || h.skipped > maxTensors {
-		return fmt.Errorf("values of unknown meaning, more than %d or nested more than %d deep", maxTensors, maxDepth)
+	if h.skipped++; depth > maxDepth || h.skipped > maxEntries {
+		return fmt.Errorf("values of unknown meaning, more than %d or nested more than %d deep", maxEntries, maxDepth)
 	}
 	switch c := h.peek(); c {
 	case '{':

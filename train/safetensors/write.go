@@ -16,6 +16,9 @@ import (
 	"onlinerna/internal/files"
 )
 
+// maxSums bounds the checksums in a header: they are left out for more than 512 GB of data.
+const maxSums = 4 << 20
+
 // Writer writes one file: whole tensors in their declared order ([Writer.Write]), or parts of tensors in any order
 // ([Writer.WriteAt]).
 type Writer struct {
@@ -81,7 +84,7 @@ func create(path string, tensors []Tensor, metadata map[string]string, open func
 	if metadata == nil {
 		metadata = map[string]string{}
 	}
-	if checksum.Len(at) <= maxHeader/2 { // 512 GB
+	if checksum.Len(at) <= maxSums {
 		metadata[sumKey] = unsealed(at)
 	}
 	head["__metadata__"] = metadata
@@ -91,6 +94,10 @@ func create(path string, tensors []Tensor, metadata map[string]string, open func
 	}
 	for len(js)%8 != 0 { // aligns the data
 		js = append(js, ' ')
+	}
+	if len(js) > maxHeader || len(tensors) > maxTensors || len(metadata) > maxEntries {
+		return nil, fmt.Errorf("%s: %d tensors and %d entries of metadata with a header of %d bytes, a file has at most "+
+			"%d, %d and %d: write several files", path, len(tensors), len(metadata), len(js), maxTensors, maxEntries, maxHeader)
 	}
 	fd, err := open()
 	if err != nil {

@@ -21,6 +21,9 @@ func ConvertWith(dst string, f *File, done func(bytes int64) error) error {
 	if done == nil {
 		done = func(int64) error { return nil }
 	}
+	if err := f.CheckOutput(dst); err != nil {
+		return err
+	}
 	if _, err := f.VerifyWith(done); err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"onlinerna/internal/catalogue"
@@ -355,6 +356,25 @@ func (f *File) Close() error {
 		errs = append(errs, os.Remove(f.remove))
 	}
 	return errors.Join(errs...)
+}
+
+// Same reports whether two checkpoints consist of the same files, whatever their names.
+func (f *File) Same(as *File) bool {
+	return len(f.infos) > 0 && slices.EqualFunc(f.infos, as.infos, os.SameFile)
+}
+
+// CheckOutput returns an error for a path that names one of the open files, which may be a link.
+func (f *File) CheckOutput(path string) error {
+	to, err := os.Stat(path)
+	if err != nil {
+		return nil
+	}
+	for i, info := range f.infos {
+		if os.SameFile(info, to) {
+			return fmt.Errorf("%s would write over the input %s: name another output", path, f.files[i].Name())
+		}
+	}
+	return nil
 }
 
 // Unchanged returns an error if a file has been replaced or written to since it was opened.

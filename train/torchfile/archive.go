@@ -10,7 +10,7 @@ import (
 )
 
 // maxDirectory bounds the archive's directory, with an entry of some 80 bytes for each storage.
-const maxDirectory = 8 << 20
+const maxDirectory = 64 << 20
 
 // archive is the directory of a zip file. Only stored entries can be read: torch.save does not compress, so no entry is
 // larger than the file.

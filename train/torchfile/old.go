@@ -13,7 +13,19 @@ import (
 // saved value and the keys of the storages; then, in the order of the keys, each storage's number of elements and the
 // elements.
 func readOld(r io.ReaderAt, size int64) (any, error) {
-	in := make([]byte, min(size, maxPickle))
+	top, err := readOldIn(r, size, firstPickles)
+	if err != nil && size > firstPickles {
+		return readOldIn(r, size, maxPickle)
+	}
+	return top, err
+}
+
+// firstPickles are the bytes in which pickles are sought first: nothing says where the storages begin.
+const firstPickles = 8 << 20
+
+// readOldIn is readOld with pickles in the first bytes of the file.
+func readOldIn(r io.ReaderAt, size, first int64) (any, error) {
+	in := make([]byte, min(size, first))
 	if err := readAt(r, in, 0); err != nil {
 		return nil, err
 	}

@@ -20,8 +20,17 @@ import (
 	"onlinerna/train/safetensors"
 )
 
-// maxPickle bounds the pickle, which holds only names and shapes.
-const maxPickle = 8 << 20
+const (
+	// maxPickle bounds the pickle, which holds only names and shapes, some 100 bytes a tensor.
+	maxPickle = 64 << 20
+
+	// maxValues bounds the memory of its values; a shorter pickle has valueRatio times its bytes.
+	maxValues  = 384 << 20
+	valueRatio = 20
+
+	// maxMetadata bounds this package's metadata.
+	maxMetadata = 8 << 20
+)
 
 // Tensor is one tensor of the state dict. Element i of its storage is at byte Offset + i × the size of DType in the
 // file, and element (k₀, k₁, …) of the tensor is element Σ kᵢ × Strides[i] of the storage. Tensors may share a storage.
@@ -195,7 +204,7 @@ func readZip(r io.ReaderAt, size int64) (top any, metadata map[string]string, er
 		return nil, nil, fmt.Errorf("data.pkl: %w", err)
 	}
 	if _, ok := a.entries[dir+metadataEntry]; ok {
-		b, err := a.read(dir+metadataEntry, maxPickle)
+		b, err := a.read(dir+metadataEntry, maxMetadata)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -208,8 +217,11 @@ func readZip(r io.ReaderAt, size int64) (top any, metadata map[string]string, er
 
 // machine prepares to read pickles from byte at of in; where finds a storage's place.
 func machine(in []byte, at int, where func(key string) (*place, error)) *pickle.Machine {
-	return &pickle.Machine{In: in, At: at, Functions: functions, Persistent: storageOf(where)}
+	return &pickle.Machine{In: in, At: at, Functions: functions, Persistent: storageOf(where), Limit: valuesOf(len(in))}
 }
+
+// valuesOf bounds the memory of the values of a pickle with the given number of bytes.
+func valuesOf(bytes int) int { return min(max(valueRatio*bytes, pickle.MaxMemory), maxValues) }
 
 func readAt(r io.ReaderAt, b []byte, off int64) error {
 	n, err := r.ReadAt(b, off)

@@ -65,6 +65,10 @@ func create(path string, tensors []Tensor, metadata map[string]string, open func
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
+	if err := readable(p); err != nil {
+		return nil, fmt.Errorf("%s: %d tensors, more than Read takes in one file: write a folder or .safetensors: %w", path,
+			len(tensors), err)
+	}
 	w := &Writer{path: path, names: map[string]int{}, sums: checksum.NewSum(crc32.IEEE)}
 	small := map[string][]byte{"data.pkl": p, "byteorder": []byte("little"), "version": []byte("3\n")}
 	order := []string{"data.pkl", "byteorder"}
@@ -102,6 +106,18 @@ func create(path string, tensors []Tensor, metadata map[string]string, open func
 		}
 	}
 	return w, nil
+}
+
+// readable returns the error that [Read] would have for a pickle.
+func readable(p []byte) error {
+	switch {
+	case len(p) > maxPickle:
+		return fmt.Errorf("a pickle of %d bytes, %d at most", len(p), maxPickle)
+	case len(p) < pickle.MaxMemory/valueRatio: // no tensor takes so many values
+		return nil
+	}
+	_, err := machine(p, 0, func(string) (*place, error) { return &place{bytes: math.MaxInt64}, nil }).Run()
+	return err
 }
 
 // add appends an entry, with its bytes at a multiple of storageAlign.

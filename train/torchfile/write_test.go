@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"encoding/binary"
 	"flag"
+	"fmt"
 	"maps"
 	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"onlinerna/train/safetensors"
@@ -144,5 +146,40 @@ func TestPyTorch(t *testing.T) {
 	}
 	if out, err := exec.Command(python, "testdata/check.py", path).CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// TestWriteMany reads a file of many tensors as it was written; one that Read refuses is not begun.
+func TestWriteMany(t *testing.T) {
+	var list []Tensor
+	for i := range 40_000 {
+		list = append(list, Tensor{Name: fmt.Sprintf("model.layers.%d.mlp.experts.%d.w1.weight", i/100, i%100), DType: "U8",
+			Shape: []int{1}})
+	}
+	path := filepath.Join(t.TempDir(), "x.pt")
+	long := slices.Clone(list[:1000])
+	for i := range long {
+		long[i].Name += strings.Repeat("x", maxPickle/len(long))
+	}
+	if _, err := Create(path, long, nil); err == nil || !strings.Contains(err.Error(), "1000 tensors, more than Read") {
+		t.Error(err)
+	}
+	if left, _ := os.ReadDir(filepath.Dir(path)); len(left) != 0 {
+		t.Errorf("left behind: %v", left)
+	}
+	w, err := Create(path, list, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, x := range list {
+		if err := w.WriteAt(x.Name, []byte{byte(i)}, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.CommitUnsynced(); err != nil {
+		t.Fatal(err)
+	}
+	if f, err := Read(path, ""); err != nil || len(f.Tensors) != len(list) {
+		t.Errorf("%v", err)
 	}
 }
