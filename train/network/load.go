@@ -188,8 +188,8 @@ func (n *Network) freshHead(f *statedict.File, of Meaning) []string {
 	return nil
 }
 
-// alike reports whether shapes are equal but for extents of 1 at the end: a file may have a scale [C] for [C,1,1]. It may
-// also have a convolution [O,C,H,W] of whole images for a linear layer [O,C·H·W].
+// alike reports whether shapes are equal but for extents of 1 at the end, or anywhere beside one other extent: a file may
+// have a scale [C] for [C,1,1], or [1,1,1,C] for [C]. It may also have a convolution [O,C,H,W] of whole images for a linear layer [O,C·H·W].
 func alike(a, b []int) bool {
 	if len(a) == 4 && len(b) == 2 {
 		return a[0] == b[0] && a[1]*a[2]*a[3] == b[1]
@@ -200,7 +200,19 @@ func alike(a, b []int) bool {
 		}
 		return s
 	}
-	return slices.Equal(trim(a), trim(b))
+	return slices.Equal(trim(a), trim(b)) || extent1(a) == extent1(b) && extent1(a) > 1
+}
+
+// extent1 is the extent of a shape that has no other above 1, else 0.
+func extent1(shape []int) int {
+	n := 1
+	for _, d := range shape {
+		if n > 1 && d > 1 {
+			return 0
+		}
+		n *= d
+	}
+	return n
 }
 
 // compare returns an error if a file's tensors differ from the network's, apart from the fresh ones. The tensors of

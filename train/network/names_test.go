@@ -27,6 +27,9 @@ func TestNames(t *testing.T) {
 		"huggingface_vit_base_patch16_224.txt":             "deit_base_patch16_224 or vit_base_patch16_224",
 		"huggingface_deit_small_distilled_patch16_224.txt": "deit_small_distilled_patch16_224",
 		"huggingface_vit_small_patch14_dinov2.txt":         "vit_small_patch14_dinov2", // without a head
+		"huggingface_convnext_tiny.txt":                    "convnext_tiny",
+		"huggingface_convnextv2_atto.txt":                  "convnextv2_atto",
+		"huggingface_swin_t.txt":                           "swin_t",
 		"timm_efficientnet_b0.txt":                         "efficientnet_b0 or tf_efficientnet_b0",
 		"timm_convnext_tiny.txt":                           "convnext_tiny",
 		"timm_swin_t.txt":                                  "swin_t",

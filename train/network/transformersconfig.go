@@ -14,18 +14,21 @@ import (
 	"onlinerna/nn"
 )
 
-// transformersConfig is the config.json that Hugging Face's transformers put beside the weights of a ResNet or a vision
-// transformer.
+// transformersConfig is the config.json that Hugging Face's transformers put beside weights.
 type transformersConfig struct {
-	Type   string            `json:"model_type"` // resnet, vit, deit or dinov2; other nets have other names of tensors
+	Type   string            `json:"model_type"` // a key of transformersNets; other nets have other names of tensors
 	Layer  string            `json:"layer_type"` // bottleneck if ""
 	Depths []int             `json:"depths"`     // blocks by stage
-	Labels map[string]string `json:"id2label"`   // names of the classes, by index
+	Widths []int             `json:"hidden_sizes"`
+	Labels map[string]string `json:"id2label"` // names of the classes, by index
 
 	Width int `json:"hidden_size"`
 	Depth int `json:"num_hidden_layers"`
 	Heads int `json:"num_attention_heads"`
 	Patch int `json:"patch_size"`
+
+	Embedding int `json:"embed_dim"` // Swin's first width
+	Window    int `json:"window_size"`
 }
 
 // imageProcessor is the preprocessor_config.json beside it.
@@ -82,27 +85,60 @@ var transformersViTs = map[[3]int]string{
 	{1024, 24, 16}: "large",
 }
 
+// transformersConvNeXts are the sizes of ConvNeXts by the numbers of their blocks and the first width.
+var transformersConvNeXts = map[string]string{
+	"[2 2 6 2] 40":   "atto",
+	"[2 2 6 2] 48":   "femto",
+	"[2 2 6 2] 64":   "pico",
+	"[2 2 8 2] 80":   "nano",
+	"[3 3 9 3] 96":   "tiny",
+	"[3 3 27 3] 96":  "small",
+	"[3 3 27 3] 128": "base",
+	"[3 3 27 3] 192": "large",
+}
+
+// transformersSwins are the sizes of Swin transformers by the numbers of their blocks, the first width and the window.
+var transformersSwins = map[string]string{"[2 2 6 2] 96 7": "t", "[2 2 18 2] 96 7": "s", "[2 2 18 2] 128 7": "b"}
+
+// transformersNets give the name of a net of a type, which may be one that is not offered.
+var transformersNets = map[string]func(c *transformersConfig) string{
+	"resnet": func(c *transformersConfig) string {
+		return transformersResNets[fmt.Sprint(cmp.Or(c.Layer, "bottleneck"), " ", c.Depths)]
+	},
+	"vit": func(c *transformersConfig) string { return fmt.Sprintf("vit_%s_patch%d_224", c.size(), c.Patch) },
+	"deit": func(c *transformersConfig) string {
+		return fmt.Sprintf("deit_%s_distilled_patch%d_224", c.size(), c.Patch)
+	},
+	"dinov2":     func(c *transformersConfig) string { return fmt.Sprintf("vit_%s_patch%d_dinov2", c.size(), c.Patch) },
+	"convnext":   (*transformersConfig).convNeXt,
+	"convnextv2": (*transformersConfig).convNeXt,
+	"swin": func(c *transformersConfig) string {
+		return "swin_" + transformersSwins[fmt.Sprint(c.Depths, c.Embedding, c.Window)]
+	},
+}
+
+// size is that of a vision transformer.
+func (c *transformersConfig) size() string {
+	return transformersViTs[[3]int{c.Width, c.Depth, c.Heads}]
+}
+
+func (c *transformersConfig) convNeXt() string {
+	if len(c.Widths) == 0 {
+		return ""
+	}
+	return c.Type + "_" + transformersConvNeXts[fmt.Sprint(c.Depths, c.Widths[0])]
+}
+
 // net is the net's name, "" if it is not offered.
 func (c *transformersConfig) net() string {
-	size := transformersViTs[[3]int{c.Width, c.Depth, c.Heads}]
-	name := ""
-	switch c.Type {
-	case "resnet":
-		return transformersResNets[fmt.Sprint(cmp.Or(c.Layer, "bottleneck"), " ", c.Depths)]
-	case "vit":
-		name = fmt.Sprintf("vit_%s_patch%d_224", size, c.Patch)
-	case "deit":
-		name = fmt.Sprintf("deit_%s_distilled_patch%d_224", size, c.Patch)
-	case "dinov2":
-		name = fmt.Sprintf("vit_%s_patch%d_dinov2", size, c.Patch)
-	}
+	name := transformersNets[c.Type](c)
 	if _, err := nn.Lookup(name); err != nil {
 		return ""
 	}
 	return name
 }
 
-// bilinear is PIL's number of the filter that is ViT's default.
+// bilinear is PIL's number of the filter that is the default of ViT's processor, which Swin has, too.
 const bilinear = 2
 
 // resampling are the names of PIL's filters.
@@ -110,7 +146,7 @@ var resampling = map[int]string{bilinear: "bilinear", 3: "bicubic"}
 
 // meta completes the metadata of weights in a folder.
 func (c *transformersConfig) meta(dir string, m *Meta) error {
-	if !slices.Contains([]string{"resnet", "vit", "deit", "dinov2"}, c.Type) {
+	if transformersNets[c.Type] == nil {
 		return nil
 	}
 	if m.Model == "" {
@@ -120,9 +156,10 @@ func (c *transformersConfig) meta(dir string, m *Meta) error {
 		m.Classes = names
 	}
 	p := imageProcessor{Crops: true}
-	if c.Type == "vit" {
+	if c.Type == "vit" || c.Type == "swin" {
 		p.Filter = bilinear
 	}
+	parts := slices.Contains([]string{"resnet", "convnext", "convnextv2"}, c.Type) // they share a processor
 	if found, err := readHub(filepath.Join(dir, "preprocessor_config.json"), &p); err != nil || !found {
 		return err
 	}
@@ -131,12 +168,12 @@ func (c *transformersConfig) meta(dir string, m *Meta) error {
 	if size := p.Size.pixels; m.ImageSize == 0 && size > 0 {
 		m.ImageSize, m.ValResize = size, size
 		switch {
-		case c.Type == "resnet" && size < small && p.Part > 0 && p.Part <= 1:
+		case parts && size < small && p.Part > 0 && p.Part <= 1:
 			m.ValResize = int(math.Floor(float64(size) / p.Part))
-		case c.Type != "resnet" && p.Crops && p.Crop.pixels > 0:
+		case !parts && p.Crops && p.Crop.pixels > 0:
 			m.ImageSize = p.Crop.pixels
 		}
-		if c.Type != "resnet" && !p.Size.shortest {
+		if !parts && !p.Size.shortest {
 			m.CropMode = "squash"
 		}
 	}

@@ -15,8 +15,9 @@ import torch
 from PIL import Image
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
-from transformers import (DeiTConfig, DeiTForImageClassificationWithTeacher, Dinov2Config, Dinov2Model, ViTConfig,
-                          ViTForImageClassification)
+from transformers import (ConvNextConfig, ConvNextForImageClassification, ConvNextV2Config, ConvNextV2ForImageClassification,
+                          DeiTConfig, DeiTForImageClassificationWithTeacher, Dinov2Config, Dinov2Model, SwinConfig,
+                          SwinForImageClassification, ViTConfig, ViTForImageClassification)
 
 CLASSES = 10
 SMALL = {"hidden_size": 384, "num_attention_heads": 6}
@@ -25,6 +26,11 @@ NETS = {
     "vit_base_patch16_224": (lambda: ViTForImageClassification(ViTConfig(num_labels=CLASSES)), 224, [0.5] * 3, [0.5] * 3),
     "deit_small_distilled_patch16_224": (lambda: DeiTForImageClassificationWithTeacher(DeiTConfig(
         num_labels=CLASSES, intermediate_size=1536, **SMALL)), 224, [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]),
+    "convnext_tiny": (lambda: ConvNextForImageClassification(ConvNextConfig(num_labels=CLASSES)), 224, [0.485, 0.456, 0.406],
+                      [0.229, 0.224, 0.225]),
+    "convnextv2_atto": (lambda: ConvNextV2ForImageClassification(ConvNextV2Config(
+        num_labels=CLASSES, hidden_sizes=[40, 80, 160, 320], depths=[2, 2, 6, 2])), 224, [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]),
+    "swin_t": (lambda: SwinForImageClassification(SwinConfig(num_labels=CLASSES)), 224, [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]),
     "vit_small_patch14_dinov2": (lambda: Dinov2Model(Dinov2Config(image_size=518, **SMALL)), 518, [0.485, 0.456, 0.406],
                                  [0.229, 0.224, 0.225]),
 }
