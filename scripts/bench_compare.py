@@ -143,6 +143,9 @@ def run(args, name, folder):
 def report(name, results):
     ours = results["rna"]
     first, load = ours[0], [r["load"] for r in ours if "load" in r]
+    for program, list in results.items():
+        if (size := list[0]["image_size"]) != first["image_size"]:
+            sys.exit(f"bench_compare: {name}: rna has images of {first['image_size']} pixels, {program} of {size}")
     print(f"\n{name}: {first['mode']}, batch {first['batch']} of {first['image_size']}×{first['image_size']}, "
           + (f"{first['card']}" if "card" in first else f"{first['threads']} threads of level {first['level']}"))
     other = next(list for p, list in results.items() if p != "rna" and not p.startswith("rna "))

@@ -112,11 +112,16 @@ def build(torch, name):
         return lenet(torch), *MODELS[name]
     if name in MODELS:
         return cifar_resnet(torch, int(name.removeprefix("resnet"))), *MODELS[name]
-    import torchvision
-    if name in torchvision.models.list_models():
-        return torchvision.models.get_model(name, weights=None), 224, 3, 1000
+    from torchvision import models
+    if name in models.list_models():
+        size = models.get_model_weights(name).DEFAULT.transforms().crop_size[0]
+        kwargs = {"aux_logits": False, "init_weights": False} if name in ("googlenet", "inception_v3") else {}
+        if name.startswith("vit_"):
+            kwargs = {"image_size": size}
+        return models.get_model(name, weights=None, **kwargs), size, 3, 1000
     import timm
-    return timm.create_model(name), 224, 3, 1000
+    model = timm.create_model(name.removeprefix("timm_"), num_classes=1000)
+    return model, model.default_cfg["input_size"][1], 3, 1000
 
 
 def count(torch, model, pixels, training):
