@@ -186,25 +186,6 @@ func (o ConvNeXt) linear(b layer, name string, y, image *G.Node, out int) *G.Nod
 	return b.rows(name, b.Conv(name, b.image(name, y, image), nn.Conv{Filters: out, Kernel: 1, Bias: true}))
 }
 
-// rows are the pixels of x [N,C,H,W], one after the other.
-func (b layer) rows(name string, x *G.Node) *G.Node {
-	if b.Err() != nil {
-		return nil
-	}
-	s := x.Shape()
-	return b.Reshape(name+".rows", b.Apply(name+".tokens", op.Tokens{}, x), s[0]*s[2]*s[3], s[1])
-}
-
-// image is the reverse of rows, of as many images of the same size as like has.
-func (b layer) image(name string, rows, like *G.Node) *G.Node {
-	if b.Err() != nil {
-		return nil
-	}
-	s := like.Shape()
-	rows = b.Reshape(name+".images", rows, s[0], s[2]*s[3], rows.Shape()[1])
-	return b.Apply(name+".planes", op.Planes{Height: s[2], Width: s[3]}, rows)
-}
-
 // responseEps is added to the mean of responses.
 const responseEps = 1e-6
 
@@ -218,9 +199,9 @@ func (b layer) response(name string, x *G.Node) *G.Node {
 	weight := b.AddParam(nn.Param{Name: name + ".weight", Shape: op.Shape{s[1]}, BiasOrNorm: true})
 	bias := b.AddParam(nn.Param{Name: name + ".bias", Shape: op.Shape{s[1]}, BiasOrNorm: true})
 	x0, x1, x2 := expr.Arg(0), expr.Arg(1), expr.Arg(2)
-	norm := b.GlobalAvgPool(name+".mean_square", b.Map(name+".square", x0.Square(), x))
+	norm := b.GlobalAvgPool(name+".mean_square", b.Map(name+".square", smallSquare, x))
 	// The bound makes the gradient of a channel that is 0 everywhere 0, as PyTorch's is.
-	norm = b.Map(name+".norm", x0.Scale(float64(s[2]*s[3])).Max(expr.Const(1e-30)).Sqrt(), norm)
+	norm = b.Map(name+".norm", ofSmallSquares(x0.Scale(float64(s[2]*s[3]))).Max(expr.Const(1e-30)).Sqrt(), norm)
 	mean := b.Reduce(name+".mean", norm, op.Mean, 1)
 	factor := b.Map(name+".factor", x0.Div(x1.Shift(responseEps)).Mul(x2).Shift(1), norm, mean, weight)
 	return b.Map(name, x0.Mul(x1).Add(x2), x, factor, bias)

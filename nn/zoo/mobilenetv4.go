@@ -94,16 +94,19 @@ var (
 func (o MobileNetV4) check(b layer) bool {
 	b.options("MobileNetV4", o).least(1, "Stem").least(0, "Width").that(len(o.Stages) > 0, "Stages", "at least one")
 	for i, stage := range o.Stages {
+		b.options("MobileNetV4", o).that(len(stage) > 0, "Stages", fmt.Sprintf("stages of blocks, but stage %d has none", i))
 		for j, s := range stage {
 			none := s.Start+s.Middle == 0
 			b.options(fmt.Sprintf("MobileNetV4.Stages[%d][%d]", i, j), s).least(1, "Out", "Blocks", "Stride").
 				least(0, "Start", "Middle", "Plain", "Fused", "Expansion").that(s.Stride <= 2, "Stride", "1 or 2").
 				that(s.Start == 0 || s.Start%2 == 1, "Start", "odd, or 0").
 				that(s.Middle == 0 || s.Middle%2 == 1, "Middle", "odd, or 0").
-				that(s.Plain == 0 || s.Plain%2 == 1 && none && s.Fused == 0, "Plain", "odd, and without Start, Middle and Fused, or 0").
+				that(s.Plain == 0 || s.Plain%2 == 1 && none && s.Fused == 0, "Plain",
+					"odd, and without Start, Middle and Fused, or 0").
 				that(s.Fused == 0 || s.Fused%2 == 1 && none, "Fused", "odd, and without Start and Middle, or 0").
 				that((s.Expansion == 0) == (s.Plain > 0), "Expansion", "0 with Plain, else at least 1").
-				that(s.Stride == 1 || !none || s.Plain+s.Fused > 0, "Stride", "1 for a block without a larger kernel than 1×1")
+				that(s.Stride == 1 || !none || s.Plain+s.Fused > 0, "Stride",
+					"1 for a block without a larger kernel than 1×1")
 		}
 	}
 	return b.Err() == nil
@@ -164,11 +167,13 @@ func (b layer) universal(name string, x *G.Node, in int, s UniversalBlock, drop 
 			if s.Middle > 0 {
 				stride = 1
 			}
-			y = part(y, "dw_start.conv", "dw_start.bn", nn.Conv{Filters: in, Kernel: s.Start, Stride: stride, Groups: in}, !relu)
+			c := nn.Conv{Filters: in, Kernel: s.Start, Stride: stride, Groups: in}
+			y = part(y, "dw_start.conv", "dw_start.bn", c, !relu)
 		}
 		y = part(y, "pw_exp.conv", "pw_exp.bn", nn.Conv{Filters: wide, Kernel: 1}, relu)
 		if s.Middle > 0 {
-			y = part(y, "dw_mid.conv", "dw_mid.bn", nn.Conv{Filters: wide, Kernel: s.Middle, Stride: s.Stride, Groups: wide}, relu)
+			c := nn.Conv{Filters: wide, Kernel: s.Middle, Stride: s.Stride, Groups: wide}
+			y = part(y, "dw_mid.conv", "dw_mid.bn", c, relu)
 		}
 		y = part(y, "pw_proj.conv", "pw_proj.bn", nn.Conv{Filters: s.Out, Kernel: 1}, !relu)
 	}

@@ -44,6 +44,12 @@ func TestOptions(t *testing.T) {
 	first := zoo.MBConv{Expansion: 1, Kernel: 3, Stride: 1, In: 8, Out: 16, Blocks: 1}
 	blocks := func(s ...zoo.MobileBlock) zoo.MobileNetV3 { return zoo.MobileNetV3{Blocks: s} }
 	block := zoo.MobileBlock{Kernel: 3, Wide: 16, Out: 16, Stride: 1}
+	universal := zoo.UniversalBlock{Start: 3, Middle: 5, Stride: 1, Expansion: 2, Out: 16, Blocks: 1}
+	universals := func(change func(s *zoo.UniversalBlock)) zoo.MobileNetV4 {
+		s := universal
+		change(&s)
+		return zoo.MobileNetV4{Stem: 8, Stages: [][]zoo.UniversalBlock{{universal, s}}}
+	}
 	for _, c := range []struct {
 		o    buildable
 		want string
@@ -137,6 +143,29 @@ func TestOptions(t *testing.T) {
 		{zoo.SqueezeNet{}, `zoo.SqueezeNet.Version is "": must be "1_0" or "1_1"`},
 		{zoo.SqueezeNet{Version: "2"}, `zoo.SqueezeNet.Version is "2": must be "1_0" or "1_1"`},
 		{zoo.SqueezeNet{Version: "1_0", Narrow: 17}, "zoo.SqueezeNet.Narrow is 17: must be at most 16"},
+		{zoo.Swin{Blocks: [4]int{1, 1, 1, 1}, Width: 8, Heads: 2, V2: true, Window: 1},
+			"zoo.Swin.Window is 1: must be at least 2 with V2"},
+		{zoo.Swin{Blocks: [4]int{1, 1, 1, 1}, Width: 8, Heads: 2, V2: true, WindowWidth: 1},
+			"zoo.Swin.WindowWidth is 1: must be 0 or at least 2 with V2"},
+		{zoo.MobileNetV4{Stem: 8}, "zoo.MobileNetV4.Stages is []: must be at least one"},
+		{zoo.MobileNetV4{Stages: [][]zoo.UniversalBlock{{universal}}}, "zoo.MobileNetV4.Stem is 0: must be at least 1"},
+		{zoo.MobileNetV4{Stem: 8, Width: -1, Stages: [][]zoo.UniversalBlock{{universal}}},
+			"zoo.MobileNetV4.Width is -1: must be at least 0"},
+		{zoo.MobileNetV4{Stem: 8, Stages: [][]zoo.UniversalBlock{{}}},
+			"zoo.MobileNetV4.Stages is [[]]: must be stages of blocks, but stage 0 has none"},
+		{universals(func(s *zoo.UniversalBlock) { s.Out = 0 }), "zoo.MobileNetV4.Stages[0][1].Out is 0: must be at least 1"},
+		{universals(func(s *zoo.UniversalBlock) { s.Blocks = 0 }), "zoo.MobileNetV4.Stages[0][1].Blocks is 0: must be at least 1"},
+		{universals(func(s *zoo.UniversalBlock) { s.Stride = 3 }), "zoo.MobileNetV4.Stages[0][1].Stride is 3: must be 1 or 2"},
+		{universals(func(s *zoo.UniversalBlock) { s.Start = 4 }), "zoo.MobileNetV4.Stages[0][1].Start is 4: must be odd, or 0"},
+		{universals(func(s *zoo.UniversalBlock) { s.Middle = 4 }), "zoo.MobileNetV4.Stages[0][1].Middle is 4: must be odd, or 0"},
+		{universals(func(s *zoo.UniversalBlock) { s.Plain = 3 }),
+			"zoo.MobileNetV4.Stages[0][1].Plain is 3: must be odd, and without Start, Middle and Fused, or 0"},
+		{universals(func(s *zoo.UniversalBlock) { s.Fused = 3 }),
+			"zoo.MobileNetV4.Stages[0][1].Fused is 3: must be odd, and without Start and Middle, or 0"},
+		{universals(func(s *zoo.UniversalBlock) { s.Expansion = 0 }),
+			"zoo.MobileNetV4.Stages[0][1].Expansion is 0: must be 0 with Plain, else at least 1"},
+		{universals(func(s *zoo.UniversalBlock) { s.Start, s.Middle, s.Stride = 0, 0, 2 }),
+			"zoo.MobileNetV4.Stages[0][1].Stride is 2: must be 1 for a block without a larger kernel than 1×1"},
 		{zoo.Swin{Blocks: [4]int{1, 1, 1, 1}, Width: 8, Heads: 2, Window: 129},
 			"zoo.Swin.Window is 129: must be at most 128"},
 		{zoo.Swin{Blocks: [4]int{1, 1, 1, 1}, Width: 8, Heads: 3},
@@ -194,6 +223,8 @@ var small = []struct {
 	{zoo.ShuffleNetV2{Blocks: [3]int{1, 1, 1}, Channels: [5]int{8, 16, 24, 32, 48}}, 1},
 	{zoo.SqueezeNet{Version: "1_0", Narrow: 8}, 21}, {zoo.SqueezeNet{Version: "1_1", Narrow: 8}, 17},
 	{zoo.Swin{Blocks: [4]int{1, 1, 1, 1}, Width: 8, Heads: 2}, 0},
+	{zoo.Swin{Blocks: [4]int{1, 1, 1, 1}, Width: 8, Heads: 2, V2: true}, 0},
+	{zoo.MobileNetV4{Stem: 8, Stages: [][]zoo.UniversalBlock{{{Plain: 3, Stride: 2, Out: 8, Blocks: 1}}}}, 1},
 	{zoo.VGG{Blocks: [5]int{1, 1, 1, 1, 1}, Width: 8, Hidden: 8, Pool: 2}, 64},
 	{zoo.ViT{Patch: 8, Width: 24, Depth: 1, Heads: 3}, 0},
 	{zoo.WideResNet{Depth: 10}, 1},

@@ -39,7 +39,7 @@ func init() {
 		imageNet(a)
 		v.net.V2, v.net.Window = true, 8
 		a.Name = "swin_v2_" + strings.ToLower(v.letter)
-		a.Summary = "Swin-V2-" + v.letter
+		a.Summary = "Swin V2-" + v.letter
 		a.Reference = "Liu et al., Swin transformer V2: scaling up capacity and resolution, 2022"
 		a.Size, a.Resize, a.Build = 256, v.resizeV2, v.net.Build
 		imageNet(a)
@@ -89,7 +89,8 @@ func (o Swin) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	b.options("Swin", o).least(1, "Blocks", "Width", "Heads").least(0, "Patch", "Window", "WindowWidth", "MLPRatio").
 		that(o.Window <= 128, "Window", "at most 128").that(o.WindowWidth <= 128, "WindowWidth", "at most 128").
 		multiple("Width", "Heads").probability("Dropout", "AttentionDropout").
-		that(!o.V2 || min(o.Window, cmp.Or(o.WindowWidth, o.Window)) > 1, "Window", "at least 2 with V2, and WindowWidth too").
+		that(!o.V2 || o.Window > 1, "Window", "at least 2 with V2").
+		that(!o.V2 || o.WindowWidth != 1, "WindowWidth", "0 or at least 2 with V2").
 		that(int(float64(o.Width)*o.MLPRatio) > 0, "MLPRatio", "at least 1/Width")
 	if !b.multipleOf(x, o.Patch) {
 		return nil
@@ -99,8 +100,7 @@ func (o Swin) Build(builder *nn.Builder, x *G.Node) *G.Node {
 		return nil
 	}
 	n, height, width := x.Shape()[0], x.Shape()[2], x.Shape()[3]
-	x = b.Reshape("features.0.1", b.Apply("features.0.1.tokens", op.Tokens{}, x), n*height*width, o.Width)
-	x = b.LayerNorm("features.0.2", x, swinEps)
+	x = b.LayerNorm("features.0.2", b.rows("features.0.1", x), swinEps)
 	done, last := 0, o.Blocks[0]+o.Blocks[1]+o.Blocks[2]+o.Blocks[3]-1
 	s := swinStage{n: n, height: height, width: width, channels: o.Width}
 	for i, blocks := range o.Blocks {
@@ -177,8 +177,7 @@ func (o Swin) norm(b layer, name string, channels int) (before, after func(*G.No
 // merge makes one token of 2×2, with twice the channels.
 func (o Swin) merge(b layer, name string, x *G.Node, s *swinStage) *G.Node {
 	c := s.channels
-	weight := b.AddParam(nn.Param{Name: name + ".reduction.weight", Shape: op.Shape{2 * c, 4 * c},
-		Init: nn.FanInUniform(4 * c)})
+	weight := b.matrix(name+".reduction", 2*c, 4*c)
 	x = b.Reshape(name+".grid", x, 1, s.n, s.height, s.width, c)
 	if odd := []int{0, 0, s.height % 2, s.width % 2, 0}; odd[2]+odd[3] > 0 {
 		x = b.Pad(name+".padded", x, make([]int, 5), odd)
@@ -197,6 +196,8 @@ func (o Swin) merge(b layer, name string, x *G.Node, s *swinStage) *G.Node {
 // swinInitial is the initial distribution of a parameter.
 func swinInitial(p nn.Param) nn.Init {
 	switch {
+	case p.Init.Distribution == nn.Constant && p.Init.Scale != 0: // of norms, and of V2's cosines
+		return p.Init
 	case len(p.Shape) == 4:
 		return nn.FanInUniform(p.Shape[1:].Size())
 	case p.Name == "features.0.0.bias":

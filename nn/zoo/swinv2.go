@@ -59,7 +59,7 @@ func (b layer) cosines(name string, x, scale *G.Node, heads int) *G.Node {
 	s := x.Shape()
 	parts := 3 * heads
 	y := b.Reshape(name+".parts", x, s[0]*parts, s[1]/parts)
-	squares := b.Reduce(name+".squares", b.Map(name+".square", expr.Arg(0).Square(), y), op.Sum, 1)
+	squares := b.Reduce(name+".squares", b.Map(name+".square", smallSquare, y), op.Sum, 1)
 	squares = b.Reshape(name+".squares_by_row", squares, s[0], parts)
 	factor := expr.Arg(0).Min(expr.Const(math.Log(mostCosineScale))).Exp()
 	queries := b.Map(name+".scale", factor, b.Reshape(name+".scale_by_head", scale, 1, heads))
@@ -71,8 +71,10 @@ func (b layer) cosines(name string, x, scale *G.Node, heads int) *G.Node {
 	factors := b.Concat(name+".factors", 1, queries, others)
 	isValue := b.Constant(name+".is_value", op.Tensor{Shape: op.Shape{1, parts}, Data: thirds(heads, 0, 0, 1)})
 	const leastNorm = 1e-12
-	norm := expr.Arg(0).Max(expr.Const(leastNorm * leastNorm)).Sqrt()
-	by := expr.If(expr.Arg(2).Equal(expr.Const(1)), expr.Const(1), expr.Arg(1).Div(norm))
+	norm := ofSmallSquares(expr.Arg(0)).Max(expr.Const(leastNorm * leastNorm)).Sqrt()
+	// Tokens that fill a window have keys of 0: a factor of 1/leastNorm would be infinite in 16 bits.
+	by := expr.If(expr.Arg(0).LessEqual(expr.Const(0)), expr.Const(0), expr.Arg(1).Div(norm))
+	by = expr.If(expr.Arg(2).Equal(expr.Const(1)), expr.Const(1), by)
 	z := b.Reshape(name+".factors_by_part", b.Map(name+".by", by, squares, factors, isValue), s[0]*parts, 1)
 	return b.Reshape(name+".cosines", b.Map(name+".normalized", expr.Arg(0).Mul(expr.Arg(1)), y, z), s...)
 }
@@ -98,14 +100,4 @@ func (w window) offsetTable() (table []float64) {
 		}
 	}
 	return table
-}
-
-// matrix adds the weights of a linear layer.
-func (b layer) matrix(name string, out, in int) *G.Node {
-	return b.AddParam(nn.Param{Name: name + ".weight", Shape: op.Shape{out, in}, Init: nn.FanInUniform(in)})
-}
-
-// bias adds the biases of a linear layer, which start as 0.
-func (b layer) bias(name string, out int) *G.Node {
-	return b.AddParam(nn.Param{Name: name + ".bias", Shape: op.Shape{out}, BiasOrNorm: true})
 }

@@ -207,7 +207,7 @@ func (j judge) structure() {
 		if p.Init.Distribution == nn.Constant {
 			tol = 1e-6
 		}
-		if got := norm(x.Data.([]float64)) / math.Sqrt(n); math.Abs(got-want) > tol*want {
+		if got := norm(x.Data.([]float64)) / math.Sqrt(n); math.Abs(got-want) > tol*want || got < want/20 {
 			j.Errorf("%s starts with the root mean square %g, want %g", p.Name, got, want)
 		}
 	}

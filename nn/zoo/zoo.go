@@ -17,6 +17,7 @@ import (
 	G "gorgonia.org/gorgonia"
 
 	"onlinerna/nn"
+	"onlinerna/nn/op"
 	"onlinerna/nn/op/expr"
 )
 
@@ -169,6 +170,41 @@ func (b layer) multipleOf(x *G.Node, n int) bool {
 		s[3], n, fit))
 	return false
 }
+
+// rows are the pixels of x [N,C,H,W], one after the other.
+func (b layer) rows(name string, x *G.Node) *G.Node {
+	if b.Err() != nil {
+		return nil
+	}
+	s := x.Shape()
+	return b.Reshape(name+".rows", b.Apply(name+".tokens", op.Tokens{}, x), s[0]*s[2]*s[3], s[1])
+}
+
+// image is the reverse of rows, of as many images of the same size as like has.
+func (b layer) image(name string, rows, like *G.Node) *G.Node {
+	if b.Err() != nil {
+		return nil
+	}
+	s := like.Shape()
+	rows = b.Reshape(name+".images", rows, s[0], s[2]*s[3], rows.Shape()[1])
+	return b.Apply(name+".planes", op.Planes{Height: s[2], Width: s[3]}, rows)
+}
+
+// matrix adds the weights of a linear layer.
+func (b layer) matrix(name string, out, in int) *G.Node {
+	return b.AddParam(nn.Param{Name: name + ".weight", Shape: op.Shape{out, in}, Init: nn.FanInUniform(in)})
+}
+
+// bias adds the biases of a linear layer, which start as 0.
+func (b layer) bias(name string, out int) *G.Node {
+	return b.AddParam(nn.Param{Name: name + ".bias", Shape: op.Shape{out}, BiasOrNorm: true})
+}
+
+// smallSquare is the square of an eighth, for sums of squares: in float16 squares are infinite from 256 on. ofSmallSquares
+// is their sum.
+var smallSquare = expr.Arg(0).Scale(1. / 8).Square()
+
+func ofSmallSquares(sum expr.Expr) expr.Expr { return sum.Scale(64) }
 
 var relu6 nn.Activation = func(b *nn.Builder, name string, x *G.Node) *G.Node {
 	return b.Map(name, expr.Arg(0).Clamp(0, 6), x)
