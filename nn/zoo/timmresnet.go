@@ -8,7 +8,7 @@ import (
 
 func init() {
 	deep := [3]int{32, 32, 64}
-	const d, se = "deep stem, pooled shortcuts, ", "squeeze-and-excitation, "
+	const d = "deep stem, pooled shortcuts, "
 	for _, v := range []struct {
 		name, summary string
 		size, resize  int
@@ -25,8 +25,8 @@ func init() {
 		{"resnet50d", "ResNet-50-D, " + d, 224, 256, nn.ResNet{Blocks: [4]int{3, 4, 6, 3}, Stem: deep, AvgDown: true}},
 		{"resnet101d", "ResNet-101-D, " + d, 256, 269, nn.ResNet{Blocks: [4]int{3, 4, 23, 3}, Stem: deep, AvgDown: true}},
 		{"resnet152d", "ResNet-152-D, " + d, 256, 269, nn.ResNet{Blocks: [4]int{3, 8, 36, 3}, Stem: deep, AvgDown: true}},
-		{"seresnet50", "SE-ResNet-50, " + se, 224, 235, nn.ResNet{Blocks: [4]int{3, 4, 6, 3}, Excite: 1. / 16}},
-		{"seresnext50_32x4d", "SE-ResNeXt-50, " + se, 224, 256,
+		{"seresnet50", "SE-ResNet-50, ", 224, 235, nn.ResNet{Blocks: [4]int{3, 4, 6, 3}, Excite: 1. / 16}},
+		{"seresnext50_32x4d", "SE-ResNeXt-50, ", 224, 256,
 			nn.ResNet{Blocks: [4]int{3, 4, 6, 3}, Groups: 32, GroupWidth: 4, Excite: 1. / 16}},
 	} {
 		a := nn.Architecture{
