@@ -176,8 +176,9 @@ check-nets: $(VENV)/timm #: compare whole nets with torchvision's and timm's: NE
 	$(VENV)/bin/python nn/zoo/testdata/make.py bin/nets $(NETS)
 	ONLINERNA_TORCHVISION=$(CURDIR)/bin/nets go test ./nn/zoo -run '^TestTorchvision$$' -count=1 -timeout 0 -v
 
-check-timm: $(VENV)/timm #: compare predictions by files as timm has them on Hugging Face's hub
+check-timm: $(VENV)/timm $(VENV)/transformers #: compare predictions by files as timm and transformers have them on Hugging Face's hub
 	$(VENV)/bin/python nn/zoo/testdata/timm_files.py bin/timm
+	$(VENV)/bin/python train/network/testdata/transformers_files.py bin/timm
 	ONLINERNA_TIMM=$(CURDIR)/bin/timm go test ./train/network -run '^TestTimm$$' -count=1 -v
 
 check-arm64: #: run the tests of arm64's kernels under qemu; installs qemu-user where it is missing
@@ -249,6 +250,10 @@ $(VENV)/ready:
 
 $(VENV)/timm: $(VENV)/ready
 	$(VENV)/bin/pip install --quiet timm safetensors
+	touch $@
+
+$(VENV)/transformers: $(VENV)/ready
+	$(VENV)/bin/pip install --quiet transformers
 	touch $@
 
 $(VENV)/onnx:
