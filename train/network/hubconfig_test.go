@@ -306,13 +306,20 @@ func TestTransformersConfig(t *testing.T) {
 		}
 	}
 	write("preprocessor_config.json", `{"size": 384, "crop_pct": 0.875, "resample": 2}`)
-	if m, err := ReadMeta(path); err != nil || m.ImageSize != 384 || m.ValResize != 384 || m.Interpolation != "bilinear" {
+	if m, err := ReadMeta(path); err != nil || m.ImageSize != 384 || m.ValResize != 384 || m.Interpolation != "bilinear" ||
+		m.CropMode != "squash" {
 		t.Errorf("384 pixels: %+v, %v", m, err)
 	}
 	write("config.json", `{"model_type": "bit"}`)
 	if m, err := ReadMeta(path); err != nil || m.Model != "" || m.ImageSize != 0 {
 		t.Errorf("another net: %+v, %v", m, err)
 	}
+	const (
+		next   = `"hidden_sizes": [96, 192, 384, 768], "depths": `
+		nextv2 = `"depths": [3, 3, 9, 3], "hidden_sizes": `
+		window = `"window_size": 7, "embed_dim": `
+		edge   = `"resample": 3, "crop_pct": 0.875, "size": {"shortest_edge": `
+	)
 	const base = `"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12, "patch_size": `
 	for _, c := range []struct {
 		config, processor, model string
@@ -330,6 +337,19 @@ func TestTransformersConfig(t *testing.T) {
 			"vit_base_patch14_dinov2", 224, 256, "", ""},
 		{`"dinov2", ` + base + "14", `"size": {"shortest_edge": 256}, "crop_size": 224, "do_center_crop": false`,
 			"vit_base_patch14_dinov2", 256, 256, "", ""},
+		{`"convnext", ` + next + "[3, 3, 9, 3]", edge + "224}", "convnext_tiny", 224, 256, "bicubic", ""},
+		{`"convnext", ` + next + "[3, 3, 27, 3]", edge + "384}", "convnext_small", 384, 384, "bicubic", "squash"},
+		{`"convnext", ` + next + "[3, 3, 27, 4]", edge + "224}", "", 224, 256, "bicubic", ""},
+		{`"convnextv2", ` + nextv2 + "[96, 192, 384, 768]", edge + "384}", "convnextv2_tiny", 384, 384, "bicubic", "squash"},
+		{`"convnextv2", "hidden_sizes": [40, 80, 160, 320], "depths": [2, 2, 6, 2]`, edge + "224}", "convnextv2_atto", 224, 256,
+			"bicubic", ""},
+		{`"convnextv2", ` + nextv2 + "[]", edge + "224}", "", 224, 256, "bicubic", ""},
+		{`"swin", ` + window + `96, "depths": [2, 2, 6, 2]`, `"size": 224, "resample": 3`, "swin_t", 224, 224, "bicubic",
+			"squash"},
+		{`"swin", ` + window + `128, "depths": [2, 2, 18, 2]`, `"size": {"height": 224, "width": 224}`, "swin_b", 224, 224,
+			"bilinear", "squash"},
+		{`"swin", ` + window + `128, "depths": [2, 2, 18, 2], "window_size": 12`, `"size": 384`, "", 384, 384, "bilinear",
+			"squash"},
 	} {
 		write("config.json", `{"model_type": `+c.config+"}")
 		write("preprocessor_config.json", "{"+c.processor+"}")

@@ -19,14 +19,15 @@ func Identify(f *statedict.File) []string {
 		if m == nil || len(f.Tensors) < len(m.Params)-len(Head(m)) { // renaming takes longer
 			continue
 		}
-		if t, ok := within(f, m).Lookup(m.Params[0].Name); ok && len(t.Shape) == 4 && t.Shape[1] != m.Config.Channels {
+		g := within(f, m)
+		if t, ok := g.Lookup(m.Params[0].Name); ok && len(t.Shape) == 4 && t.Shape[1] != m.Config.Channels {
 			other, err := a.Model(nn.Config{Batch: 1, Mode: nn.Eval, Channels: t.Shape[1]})
 			if err != nil {
 				continue
 			}
 			m = other
 		}
-		if isOf(within(f, m), m) {
+		if isOf(g, m) {
 			names = append(names, a.Name)
 		}
 	}

@@ -6,8 +6,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"onlinerna/nn"
 	"onlinerna/train/safetensors"
@@ -73,6 +75,45 @@ func TestIdentify(t *testing.T) {
 			}
 			f.Close()
 		}
+	}
+}
+
+// A net is found under its prefix among thousands of others: files with many prefixes take a fraction of a second, not
+// minutes.
+func TestManyPrefixes(t *testing.T) {
+	m, err := nn.Build("resnet18", nn.Config{Batch: 1, Mode: nn.Eval})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var many, beside, deep []safetensors.Tensor
+	for i := range 20_000 {
+		name := strconv.Itoa(i) + ".conv1.weight"
+		many = append(many, safetensors.Tensor{Name: name, DType: safetensors.BF16, Shape: []int{1}})
+		deep = append(deep, safetensors.Tensor{Name: "more.than." + name, DType: safetensors.BF16, Shape: []int{1}})
+	}
+	beside = slices.Clone(deep)
+	for _, e := range m.StateDict() {
+		beside = append(beside, safetensors.Tensor{Name: "z." + e.Name, DType: safetensors.BF16, Shape: e.Shape})
+	}
+	for i, c := range []struct {
+		tensors []safetensors.Tensor
+		want    []string
+	}{{many, nil}, {deep, nil}, {beside, []string{"resnet18"}}} {
+		path := filepath.Join(t.TempDir(), "w.safetensors")
+		zeros(t, path, c.tensors)
+		f, err := statedict.Open(path, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		Identify(f) // builds the nets
+		start := time.Now()
+		if got := Identify(f); !slices.Equal(got, c.want) {
+			t.Errorf("case %d: %v", i, got)
+		}
+		if took := time.Since(start); took > 10*time.Second {
+			t.Errorf("case %d took %v", i, took)
+		}
+		f.Close()
 	}
 }
 

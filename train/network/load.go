@@ -3,6 +3,7 @@ package network
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -137,20 +138,42 @@ func Outputs(f *statedict.File, model *nn.Model) int {
 func within(f *statedict.File, model *nn.Model) *statedict.File {
 	first := model.Params[0].Name
 	if _, ok := f.Lookup(first); ok {
-		return renamed(f, model, known(f, model))
+		return renamed(f, model, known(f, "", model))
 	}
-	best, most := f, len(model.Params)/2
+	best, most := "", len(model.Params)/2
+	for _, prefix := range outermost(f, "."+first) {
+		if n := known(f, prefix+".", model); n > most {
+			best, most = prefix+".", n
+		}
+	}
+	if best != "" {
+		f = f.Under(best)
+	}
+	return renamed(f, model, most)
+}
+
+const (
+	maxPrefixes = 32
+	maxPrefix   = 256 // bytes
+)
+
+// outermost lists what stands before a suffix in names of tensors, the names with the fewest dots first: a net's own
+// prefix comes before those of its blocks. It is bounded, as files may have any number of such names.
+func outermost(f *statedict.File, suffix string) (list []string) {
+	byDots := map[int][]string{}
 	for _, t := range f.Tensors {
-		prefix, ok := strings.CutSuffix(t.Name, "."+first)
-		if !ok {
+		prefix, ok := strings.CutSuffix(t.Name, suffix)
+		if !ok || len(prefix) > maxPrefix {
 			continue
 		}
-		g := f.Under(prefix + ".")
-		if n := known(g, model); n > most {
-			best, most = g, n
+		if dots := strings.Count(prefix, "."); len(byDots[dots]) < maxPrefixes {
+			byDots[dots] = append(byDots[dots], prefix)
 		}
 	}
-	return renamed(best, model, most)
+	for _, dots := range slices.Sorted(maps.Keys(byDots)) {
+		list = append(list, byDots[dots]...)
+	}
+	return list[:min(len(list), maxPrefixes)]
 }
 
 // Head lists the names of the parameters of the layers that make a model's logits.
@@ -188,8 +211,9 @@ func (n *Network) freshHead(f *statedict.File, of Meaning) []string {
 	return nil
 }
 
-// alike reports whether shapes are equal but for extents of 1 at the end, or anywhere beside one other extent: a file may
-// have a scale [C] for [C,1,1], or [1,1,1,C] for [C]. It may also have a convolution [O,C,H,W] of whole images for a linear layer [O,C·H·W].
+// alike reports whether shapes are equal but for extents of 1 at the end, or have one extent above 1, the same in both:
+// a file may have a scale [C] for [C,1,1], or [1,1,1,C] for [C]. It may also have a convolution [O,C,H,W] of whole
+// images for a linear layer [O,C·H·W].
 func alike(a, b []int) bool {
 	if len(a) == 4 && len(b) == 2 {
 		return a[0] == b[0] && a[1]*a[2]*a[3] == b[1]

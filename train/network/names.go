@@ -1,6 +1,7 @@
 package network
 
 import (
+	"cmp"
 	_ "embed"
 	"fmt"
 	"regexp"
@@ -88,25 +89,40 @@ func (n naming) name(other string) string {
 func (n naming) changes(t statedict.Tensor) bool { return n.name(t.Name) != t.Name }
 
 // renamed is f with nn's names if another program's naming matches more than the given number of the model's
-// parameters, or as many and drops tensors that nn has none for.
+// parameters, or as many and drops tensors that nn has none for. Parts of a tensor that lacks one keep the file's names.
+// A file of many times the model's tensors is not the model's.
 func renamed(f *statedict.File, model *nn.Model, most int) *statedict.File {
+	const times = 4 // with parts, and tensors that are dropped
+	if len(f.Tensors) > times*len(model.StateDict()) {
+		return f
+	}
 	best := f
 	for _, n := range namings {
 		if !n.nets.MatchString(model.Arch.Name) || !slices.ContainsFunc(f.Tensors, n.changes) {
 			continue
 		}
-		g := f.Renamed(n.name).Joined()
-		if k := known(g, model); k > most || k == most && len(g.Tensors) < len(best.Tensors) {
+		own := map[string]string{} // the file's names of parts
+		g := f.Renamed(func(name string) string {
+			to := n.name(name)
+			if strings.Contains(to, "@") && own[to] == "" {
+				own[to] = name
+			}
+			return to
+		}).Joined()
+		if len(own) > 0 {
+			g = g.Renamed(func(name string) string { return cmp.Or(own[name], name) })
+		}
+		if k := known(g, "", model); k > most || k == most && len(g.Tensors) < len(best.Tensors) {
 			best, most = g, k
 		}
 	}
 	return best
 }
 
-// known counts the model's parameters that f has.
-func known(f *statedict.File, model *nn.Model) (n int) {
+// known counts the model's parameters that f has under a prefix.
+func known(f *statedict.File, prefix string, model *nn.Model) (n int) {
 	for _, p := range model.Params {
-		if _, ok := f.Lookup(p.Name); ok {
+		if _, ok := f.Lookup(prefix + p.Name); ok {
 			n++
 		}
 	}

@@ -177,6 +177,38 @@ func TestSeparateQueries(t *testing.T) {
 	}
 }
 
+// If a part of a tensor is missing, the others keep the file's names, which errors show.
+func TestMissingPart(t *testing.T) {
+	m, err := nn.Build("vit_base_patch16_224", nn.Config{Batch: 1, Mode: nn.Eval})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const of = "vit.encoder.layer.0.attention.attention."
+	list := tensorList(t, filepath.Join("testdata", "huggingface_vit_base_patch16_224.txt"))
+	list = slices.DeleteFunc(list, func(x safetensors.Tensor) bool { return x.Name == of+"value.weight" })
+	path := filepath.Join(t.TempDir(), "w.safetensors")
+	zeros(t, path, list)
+	f, err := statedict.Open(path, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var others []string
+	g := within(f, m)
+	for _, x := range g.Tensors {
+		if !slices.ContainsFunc(m.Params, func(p nn.Param) bool { return p.Name == x.Name }) {
+			others = append(others, x.Name)
+		}
+	}
+	slices.Sort(others)
+	if want := []string{of + "key.weight", of + "query.weight"}; !slices.Equal(others, want) {
+		t.Errorf("names %q, want %q", others, want)
+	}
+	if _, ok := g.Lookup("blocks.0.attn.qkv.bias"); !ok {
+		t.Error("the bias, whose parts are there, is missing")
+	}
+}
+
 // Facebook's files of DINOv2 have a further tensor, which is dropped. Those with registers are no other net's.
 func TestMaskToken(t *testing.T) {
 	m, err := nn.Build("vit_small_patch14_dinov2", nn.Config{Batch: 1, Mode: nn.Eval})

@@ -163,7 +163,7 @@ func (c *transformersConfig) meta(dir string, m *Meta) error {
 	if found, err := readHub(filepath.Join(dir, "preprocessor_config.json"), &p); err != nil || !found {
 		return err
 	}
-	// Smaller images are resized first, and their centre is cropped.
+	// The shared processor crops the centre of smaller images, and squashes larger ones to a square.
 	const small = 384
 	if size := p.Size.pixels; m.ImageSize == 0 && size > 0 {
 		m.ImageSize, m.ValResize = size, size
@@ -173,7 +173,7 @@ func (c *transformersConfig) meta(dir string, m *Meta) error {
 		case !parts && p.Crops && p.Crop.pixels > 0:
 			m.ImageSize = p.Crop.pixels
 		}
-		if !parts && !p.Size.shortest {
+		if parts && size >= small || !parts && !p.Size.shortest {
 			m.CropMode = "squash"
 		}
 	}

@@ -13,21 +13,25 @@ func (f *File) Joined() *File {
 	if !slices.ContainsFunc(f.Tensors, func(t Tensor) bool { _, n := partOf(t.Name); return n > 1 }) {
 		return f
 	}
-	wholes := map[string]bool{} // whether its parts were joined
-	join := func(t Tensor) (Tensor, bool) {
-		name, n := partOf(t.Name)
-		if done, seen := wholes[name]; seen || n < 2 {
-			return t, !done
-		}
-		whole, ok := f.join(name, n)
-		if wholes[name] = ok; ok {
-			return whole, true
-		}
-		return t, true
+	type parts struct {
+		of string
+		n  int
 	}
-	g := f.view()
+	joined := map[parts]bool{} // those that were seen
+	g := f.view(len(f.Tensors))
 	for _, t := range f.Tensors {
-		if t, keep := join(t); keep {
+		name, n := partOf(t.Name)
+		p := parts{name, n}
+		done, seen := joined[p]
+		if n > 1 && !seen {
+			if _, taken := g.Lookup(name); !taken { // by another number of parts
+				var whole Tensor
+				if whole, joined[p] = f.join(name, n); joined[p] {
+					t = whole
+				}
+			}
+		}
+		if !done {
 			g.append(t)
 		}
 	}
@@ -37,11 +41,12 @@ func (f *File) Joined() *File {
 // partOf is the name of the tensor that one is a part of, and the number of parts; 0 if it is no part.
 func partOf(name string) (whole string, n int) {
 	whole, numbers, _ := strings.Cut(name, "@")
-	_, of, ok := strings.Cut(numbers, "/")
-	if !ok {
+	part, of, _ := strings.Cut(numbers, "/")
+	i, _ := strconv.Atoi(part)
+	n, _ = strconv.Atoi(of)
+	if whole == "" || i < 1 || i > n || numbers != fmt.Sprintf("%d/%d", i, n) {
 		return "", 0
 	}
-	n, _ = strconv.Atoi(of)
 	return whole, n
 }
 

@@ -3,10 +3,51 @@ package statedict
 import (
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"onlinerna/train/safetensors"
 )
+
+// Only the parts of a joined tensor are dropped: names that look alike stay.
+func TestJoinedKeeps(t *testing.T) {
+	for _, c := range []struct{ file, want string }{
+		{"@1/2 @2/2 a b@x", "@1/2 @2/2 a b@x"},
+		{"x@1/2 x@2/2 x@7/2 x@1/3 x@0/2 x@01/2 x@1/2/2 x@/2 x@-1/2", "x x@-1/2 x@/2 x@0/2 x@01/2 x@1/2/2 x@1/3 x@7/2"},
+		{"x@1/3 x@1/2 x@2/2", "x x@1/3"},
+		{"x@1/2 x@2/2 x@1/3 x@2/3 x@3/3", "x x@1/3 x@2/3 x@3/3"},
+		{"x@2/2 y@1/2 y x@1/2 y@2/2", "x y y@1/2 y@2/2"},
+	} {
+		var list []safetensors.Tensor
+		for name := range strings.FieldsSeq(c.file) {
+			list = append(list, safetensors.Tensor{Name: name, DType: safetensors.F32, Shape: []int{1}})
+		}
+		path := filepath.Join(t.TempDir(), "w.safetensors")
+		w, err := safetensors.Create(path, list, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, x := range list {
+			if err := w.Write(x.Name, []float32{1}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := w.Commit(); err != nil {
+			t.Fatal(err)
+		}
+		f := open(t, path, "").Joined()
+		got := strings.Fields(names(f))
+		slices.Sort(got)
+		if !slices.Equal(got, strings.Fields(c.want)) {
+			t.Errorf("%s: %q, want %s", c.file, got, c.want)
+		}
+		for _, x := range f.Tensors {
+			if found, ok := f.Lookup(x.Name); !ok || found.Name != x.Name {
+				t.Errorf("%s: %s is %+v", c.file, x.Name, found)
+			}
+		}
+	}
+}
 
 // Parts of a tensor are read as one, in their order, wherever they lie in the file. All others stay.
 func TestJoined(t *testing.T) {

@@ -1,6 +1,7 @@
 package statedict
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -120,12 +121,15 @@ type zarrJob struct {
 	size          int64
 }
 
+// isZarr reports whether a file of this name describes an array.
+func isZarr(name string) bool { return name == ".zarray" || name == "zarr.json" }
+
 func (s *zarrStore) add(e ocdbt.Entry) error {
 	if text.Printable(e.Key) != e.Key {
 		return fmt.Errorf("%s: a value named %.100q", s.dir, e.Key)
 	}
 	s.values[e.Key] = e
-	if base := path.Base(e.Key); (base == ".zarray" || base == "zarr.json") && path.Dir(e.Key) != "." {
+	if isZarr(path.Base(e.Key)) && path.Dir(e.Key) != "." {
 		s.arrays = append(s.arrays, path.Dir(e.Key))
 	}
 	return nil
@@ -176,6 +180,9 @@ func (s *zarrStore) folders() error {
 			return err
 		}
 		info, err := os.Stat(name) // files may be links
+		if errors.Is(err, fs.ErrNotExist) && !isZarr(filepath.Base(name)) {
+			return nil // a link to nothing: if it is for a chunk, that is missing
+		}
 		if err != nil || !info.Mode().IsRegular() {
 			return err
 		}

@@ -104,6 +104,26 @@ func TestOrbaxFolders(t *testing.T) {
 	if f := open(t, link, ""); len(f.Tensors) != 6 {
 		t.Errorf("%d tensors behind a link", len(f.Tensors))
 	}
+	chunk := filepath.Join(odd, "b.weight", "0.0.0")
+	if err := os.Symlink(filepath.Join(odd, "gone"), filepath.Join(odd, "b.weight", "notes")); err != nil {
+		t.Fatal(err)
+	}
+	if f := open(t, odd, ""); len(f.Tensors) != 6 {
+		t.Errorf("%d tensors beside a broken link", len(f.Tensors))
+	}
+	meta := filepath.Join(odd, "b.weight", ".zarray")
+	for name, want := range map[string]string{chunk: "0.0.0 is missing", meta: ".zarray: no such file"} {
+		if err := os.Rename(name, name+"-old"); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink("gone", name); err != nil {
+			t.Fatal(err)
+		}
+		refused(t, odd, want)
+		if err := os.Rename(name+"-old", name); err != nil {
+			t.Fatal(err)
+		}
+	}
 	part := open(t, "testdata/plain.orbax", "a")
 	if len(part.Tensors) != 2 || part.Tensors[0].Name != "bias" || part.Tensors[1].Name != "weight" || part.Key != "a" {
 		t.Errorf("under a: %v", part.Tensors)

@@ -289,19 +289,20 @@ func (f *File) strip(p string) bool {
 // Under is a view of the file with only the tensors under a prefix, such as "model." in Lightning's checkpoints. It
 // shares the open file.
 func (f *File) Under(prefix string) *File {
-	return f.Renamed(func(name string) string {
-		rest, ok := strings.CutPrefix(name, prefix)
-		if !ok {
-			return ""
+	g := f.view(0)
+	for _, t := range f.Tensors {
+		if rest, ok := strings.CutPrefix(t.Name, prefix); ok && rest != "" {
+			t.Name = rest
+			g.append(t)
 		}
-		return rest
-	})
+	}
+	return g
 }
 
 // Renamed is a view of the file with other tensor names: rename gives the new name, or "" to drop the tensor. If two
 // tensors would get the same name, the second keeps its own. It shares the open file.
 func (f *File) Renamed(rename func(name string) string) *File {
-	g := f.view()
+	g := f.view(len(f.Tensors))
 	for _, t := range f.Tensors {
 		name := rename(t.Name)
 		if _, taken := g.index[name]; taken {
@@ -316,10 +317,10 @@ func (f *File) Renamed(rename func(name string) string) *File {
 	return g
 }
 
-// view is the file without its tensors.
-func (f *File) view() *File {
+// view is the file without its tensors, with room for n.
+func (f *File) view(n int) *File {
 	return &File{Path: f.Path, Metadata: f.Metadata, Form: f.Form, Shards: f.Shards, Key: f.Key, Others: f.Others,
-		Tensors: make([]Tensor, 0, len(f.Tensors)), index: make(map[string]int, len(f.Tensors)),
+		Tensors: make([]Tensor, 0, n), index: make(map[string]int, n),
 		files: f.files, infos: f.infos, sums: f.sums}
 }
 
