@@ -48,7 +48,7 @@ const DefaultShardBytes = 256_000_000
 // Report is pack.json.
 type Report struct {
 	Options  Options `json:"options"`
-	Source   string  `json:"source"` // SHA-256 of the names and labels
+	Source   string  `json:"source"` // fingerprint of the sets
 	Splits   []Split `json:"splits"`
 	Complete bool    `json:"complete"`
 }
@@ -211,7 +211,7 @@ func resume(work string, want *Report) (*Report, error) {
 		got.Options.Quality == want.Options.Quality && got.Options.Raw == want.Options.Raw &&
 		got.Options.Recode == want.Options.Recode && got.Options.ShardBytes == want.Options.ShardBytes
 	if !same {
-		return nil, fmt.Errorf("%s: was begun with other images or options: delete it to begin again", work)
+		return nil, fmt.Errorf("%s: was begun with other images or options, or by another version: delete it to begin again", work)
 	}
 	for _, split := range got.Splits {
 		for _, shard := range split.Shards {

@@ -3,6 +3,7 @@ package files
 import (
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -123,5 +124,39 @@ func TestLongNames(t *testing.T) {
 		if err := Write(path, []byte("content")); err != nil {
 			t.Errorf("%d bytes: %v", len(name), err)
 		}
+	}
+}
+
+// TestRenameFolder replaces an empty folder, which stays if the rename fails.
+func TestRenameFolder(t *testing.T) {
+	dir := t.TempDir()
+	from, to := filepath.Join(dir, "from"), filepath.Join(dir, "to")
+	if err := os.Mkdir(to, 0o750); err != nil {
+		t.Fatal(err)
+	}
+	if err := RenameFolder(from, to); !os.IsNotExist(err) {
+		t.Error(err)
+	}
+	if st, err := os.Stat(to); err != nil || !st.IsDir() {
+		t.Error(st, err)
+	}
+	if err := os.MkdirAll(filepath.Join(from, "in"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := RenameFolder(from, to); err != nil {
+		t.Error(err)
+	}
+	if got := list(t, to); got != "in" {
+		t.Errorf("in the folder: %q", got)
+	}
+}
+
+func TestIsMount(t *testing.T) {
+	dir := t.TempDir()
+	if IsMount(dir) || IsMount(filepath.Join(dir, "none")) {
+		t.Error("a folder of a test is taken for a mount point")
+	}
+	if runtime.GOOS == "linux" && (!IsMount("/proc") || !IsMount("/")) {
+		t.Error("/ or /proc is not taken for a mount point")
 	}
 }

@@ -19,3 +19,15 @@ func renameFolder(from, to string) error {
 		}
 	}
 }
+
+// otherDevice reports whether a folder is on another device than the folder above it.
+func otherDevice(dir string) bool {
+	own, err := os.Stat(dir)
+	above, err2 := os.Stat(dir + "/..")
+	if err != nil || err2 != nil {
+		return false
+	}
+	a, ok := own.Sys().(*syscall.Stat_t)
+	b, ok2 := above.Sys().(*syscall.Stat_t)
+	return ok && ok2 && a.Dev != b.Dev
+}

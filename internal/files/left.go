@@ -13,8 +13,8 @@ import (
 // left are the names that [Create] gives to files in the making.
 var left = regexp.MustCompile(`^\.(.+)\.[0-9a-f]{8}$`)
 
-// RemoveLeft removes the files that killed writers left in a folder, of the final names that written matches. No other
-// process may write files of these names there.
+// RemoveLeft removes unfinished files that killed writers left in a folder. written matches the names that these files
+// would have got. No other process may write files of these names there.
 func RemoveLeft(dir string, written *regexp.Regexp) error {
 	return sweep(dir, Remove, func(e fs.DirEntry) bool {
 		name := left.FindStringSubmatch(e.Name())
@@ -57,7 +57,8 @@ var swept sync.Map
 const marker = ".onlinerna-temporary"
 
 // MkdirTemp makes a folder for this process, as os.MkdirTemp does with a pattern that ends in a star, and removes those
-// that killed processes left there. A marker in each tells it from a user's folder. remove ends its use.
+// that killed processes left there, on systems with locks: on Windows they stay. A marker in each tells it from a
+// user's folder. remove ends its use.
 func MkdirTemp(dir, pattern string) (path string, remove func() error, err error) {
 	if dir == "" {
 		dir = os.TempDir()

@@ -81,6 +81,9 @@ func MergeAdapters(folders []string, weights []float64, out string) (err error) 
 		return err
 	}
 	defer func() { err = errors.Join(err, files.RemoveAll(dir)) }()
+	if err := likeOut(dir, out); err != nil {
+		return err
+	}
 	if err := writeFactors(list, weights, rank, filepath.Join(dir, adapterWeights)); err != nil {
 		return err
 	}

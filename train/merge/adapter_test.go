@@ -2,6 +2,7 @@ package merge
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -87,6 +88,12 @@ func TestAdapters(t *testing.T) {
 	if err := MergeAdapters(folders, weights, out); err != nil {
 		t.Fatal(err)
 	}
+	empty := filepath.Join(dir, "new", "empty")
+	if err := errors.Join(os.Mkdir(empty, 0o777), os.Chmod(empty, 0o750), MergeAdapters(folders, weights, empty)); err != nil {
+		t.Fatal(err)
+	}
+	private(t, empty, 0o750)
+	equal(t, empty, out)
 	want := make([]float64, 15)
 	for k, f := range folders {
 		for i, v := range change(t, f, scales[k]) {

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"onlinerna/internal/files"
 	"onlinerna/train/extrapolate"
 )
 
@@ -69,8 +70,8 @@ func mergeHere(from []string, to string) error {
 	}
 	o := Output{Path: to, ShardSize: 5000}
 	if IsFolder(to) {
-		_, err := os.Stat(filepath.Join(filepath.Dir(to), "."+filepath.Base(to)+".merge", planName))
-		o.Resume = err == nil
+		o.Resume = files.IsRegular(filepath.Join(files.Hidden(to, "merge"), planName)) ||
+			files.IsRegular(filepath.Join(to, planName))
 	}
 	_, err = Write(ctx, s, p.Rules, o)
 	return err
@@ -115,7 +116,11 @@ func TestKill(t *testing.T) {
 			c.Wait()
 			if _, err := os.Stat(to); err == nil {
 				done++
-				os.Remove(filepath.Join(to, planName)) // it goes after the folder has its name
+				if files.IsRegular(filepath.Join(to, planName)) { // it goes after the folder has its name
+					if b, err := child(t, paths, to, "").CombinedOutput(); err != nil {
+						t.Fatalf("%s: after a kill before the last step: %v: %s", name, err, b)
+					}
+				}
 				equal(t, to, whole)
 				if err := os.RemoveAll(to); err != nil {
 					t.Fatal(err)

@@ -73,7 +73,7 @@ func (o *Output) Check() error {
 	if err != nil {
 		return err
 	}
-	return replaceable(out)
+	return replaceable(out, o.Resume)
 }
 
 // resolve follows the links of a folder's path: the hidden folder beside the result is on its disk.
@@ -88,38 +88,43 @@ func resolve(path string) (string, error) {
 	return filepath.Clean(path), nil
 }
 
-// replaceable returns an error unless a folder can be renamed to out, which must be missing or an empty folder. Only a
-// rename can tell: mount points, for example, stay.
-func replaceable(out string) error {
+// replaceable returns an error unless a folder can be renamed to out, which must be missing or an empty folder, or, to
+// resume, one that still has its plan. It changes nothing.
+func replaceable(out string, resume bool) error {
 	all, err := os.ReadDir(out)
+	planned := files.IsRegular(filepath.Join(out, planName))
 	switch {
 	case os.IsNotExist(err):
 		return nil
 	case err != nil:
 		return err
+	case planned && resume:
+		return nil
+	case planned:
+		return fmt.Errorf("%s is there and not empty: remove it, or name another folder, or, if a merge to it was killed, "+
+			"--resume", out)
 	case len(all) > 0:
 		return fmt.Errorf("%s is there and not empty: remove it, or name another folder", out)
 	case files.Same(out, "."):
 		return fmt.Errorf("%s is the current folder, which cannot be replaced: name a new folder in it", out)
+	case files.IsMount(out):
+		return fmt.Errorf("%s is a mount point, which cannot be replaced: name a new folder, as %s", out,
+			filepath.Join(out, "merged"))
 	}
+	return nil
+}
+
+// likeOut gives the hidden folder the permissions of a folder that it will replace; its owner can always write.
+func likeOut(dir, out string) error {
 	st, err := os.Stat(out)
+	if os.IsNotExist(err) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
-	empty, err := os.MkdirTemp(filepath.Dir(out), ".rna-*")
-	if err == nil {
-		if err = os.Chmod(empty, st.Mode().Perm()); err == nil {
-			err = files.RenameFolder(empty, out)
-		}
-		if err != nil {
-			os.Remove(empty)
-		}
-	}
-	if err != nil {
-		return fmt.Errorf("%s is there and cannot be replaced: name a new folder, as %s: %w", out,
-			filepath.Join(out, "merged"), err)
-	}
-	return nil
+	const bits = os.ModePerm | os.ModeSetuid | os.ModeSetgid | os.ModeSticky
+	return os.Chmod(dir, st.Mode()&bits|0o700)
 }
 
 // Write combines a series by rules and writes the output, which appears complete or not at all. For a folder, finished
@@ -150,14 +155,26 @@ func writeFolder(ctx context.Context, s *extrapolate.Series, rules extrapolate.R
 		return nil, err
 	}
 	dir, w := files.Hidden(out, "merge"), &Written{Shards: len(shards)}
+	complete := false
 	if o.Ranks.First() {
-		unlock, err := prepare(out, planOf(s, shards, o), o.Resume)
-		if err := o.Ranks.Together(err); err != nil {
-			return nil, err
+		var unlock func()
+		complete, unlock, err = prepare(out, planOf(s, shards, o), o.Resume)
+		if err == nil {
+			defer unlock()
 		}
-		defer unlock()
-	} else if err := o.Ranks.Together(nil); err != nil {
+	}
+	if err := o.Ranks.Together(err); err != nil {
 		return nil, err
+	}
+	if complete, err = o.Ranks.Any(complete); err != nil {
+		return nil, err
+	}
+	if complete {
+		if w.Resumed = len(shards); o.Ranks.First() {
+			_, w.Copied, err = modelBeside(s)
+			err = errors.Join(err, settle(out))
+		}
+		return w, o.Ranks.Together(err)
 	}
 	resumed, err := writeShards(ctx, s, rules, dir, shards, o)
 	if err == nil {
@@ -193,20 +210,30 @@ func (o *Output) summed(files, n int) (int, error) {
 	return int(sums[0]), nil
 }
 
-// prepare locks the hidden folder and begins it, or reuses that of the same plan.
-func prepare(out string, plan []byte, resume bool) (unlock func(), err error) {
+// prepare locks the hidden folder and begins it, or reuses that of the same plan. It reports whether out is complete
+// already, but for its last step.
+func prepare(out string, plan []byte, resume bool) (complete bool, unlock func(), err error) {
 	if err := files.MkdirAll(filepath.Dir(out)); err != nil {
-		return nil, err
+		return false, nil, err
 	}
 	dir, unlock, err := files.Beside(out, "merge")
 	if err != nil {
-		return nil, err
+		return false, nil, err
 	}
-	if err := begin(dir, plan, resume); err != nil {
+	was, err := files.Read(filepath.Join(out, planName))
+	switch {
+	case os.IsNotExist(err):
+		if err = begin(dir, plan, resume); err == nil {
+			err = likeOut(dir, out)
+		}
+	case err == nil && !bytes.Equal(was, plan):
+		err = fmt.Errorf("%s is of another merge, or its files have changed: remove it, or name another folder", out)
+	}
+	if err != nil {
 		unlock()
-		return nil, err
+		return false, nil, err
 	}
-	return unlock, nil
+	return was != nil, unlock, nil
 }
 
 // writeShards writes this rank's shards that are not there yet.
@@ -249,8 +276,14 @@ func finish(s *extrapolate.Series, shards [][]extrapolate.Tensor, dir, out strin
 			return nil, err
 		}
 	}
-	if copied, err = copyModel(s.Files()[len(s.Files())-1].Path, dir); err != nil {
+	from, copied, err := modelBeside(s)
+	if err != nil {
 		return nil, err
+	}
+	for _, name := range copied {
+		if err := files.Copy(filepath.Join(dir, name), filepath.Join(from, name)); err != nil {
+			return nil, err
+		}
 	}
 	if err := files.SyncDir(dir); err != nil {
 		return nil, err
@@ -258,10 +291,19 @@ func finish(s *extrapolate.Series, shards [][]extrapolate.Tensor, dir, out strin
 	if err := files.RenameFolder(dir, out); err != nil {
 		return nil, fmt.Errorf("%w (the output is in %s, complete: --resume tries again)", err, dir)
 	}
-	if err := files.Remove(filepath.Join(out, planName)); err != nil {
-		return nil, err
+	return copied, settle(out)
+}
+
+// settle is the last step: it takes the plan out of the complete output, whose name must be on the disk before.
+func settle(out string) error {
+	err := files.SyncDir(filepath.Dir(out))
+	if err == nil {
+		err = files.Remove(filepath.Join(out, planName))
 	}
-	return copied, errors.Join(files.SyncDir(out), files.SyncDir(filepath.Dir(out)))
+	if err != nil {
+		return fmt.Errorf("%w (the output is complete but for this: --resume tries again)", err)
+	}
+	return files.SyncDir(out)
 }
 
 // cut distributes tensors to shards in their order. A scale goes with the tensor before it.
@@ -393,29 +435,27 @@ var modelFiles = []string{"config.json", "generation_config.json", "tokenizer*",
 	"added_tokens.json", "vocab*", "merges.txt",
 	"*.model", "*.tiktoken", "chat_template*", "preprocessor_config.json", "processor_config.json", "adapter_config.json"}
 
-// copyModel copies modelFiles from the folder of a checkpoint or of its index.
-func copyModel(from, dir string) (copied []string, err error) {
+// modelBeside finds modelFiles in the folder of the last checkpoint or of its index.
+func modelBeside(s *extrapolate.Series) (from string, names []string, err error) {
+	from = s.Files()[len(s.Files())-1].Path
 	if st, err := os.Stat(from); err != nil || !st.IsDir() {
 		if !strings.HasSuffix(from, ".index.json") {
-			return nil, nil
+			return "", nil, nil
 		}
 		from = filepath.Dir(from)
 	}
 	all, err := os.ReadDir(from)
 	if err != nil {
-		return nil, err
+		return "", nil, err
 	}
 	for _, e := range all {
 		ours := slices.ContainsFunc(modelFiles, func(pattern string) bool {
 			ok, _ := filepath.Match(pattern, e.Name())
 			return ok
 		})
-		if path := filepath.Join(from, e.Name()); ours && !e.IsDir() {
-			if err := files.Copy(filepath.Join(dir, e.Name()), path); err != nil {
-				return nil, err
-			}
-			copied = append(copied, e.Name())
+		if ours && !e.IsDir() {
+			names = append(names, e.Name())
 		}
 	}
-	return copied, nil
+	return from, names, nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strconv"
 	"strings"
 
@@ -84,23 +85,55 @@ func (f *File) sealed(prefix, head []byte) error {
 // none.
 func (f *File) Verify() (ok bool, err error) { return f.VerifyWith(nil) }
 
-// HasSums reports whether the file has checksums.
-func (f *File) HasSums() bool { return f.sums != "" }
-
 // VerifyWith is [File.Verify]. read, unless it is nil, receives the bytes that were read since its last call; its error
 // ends the work.
 func (f *File) VerifyWith(read func(bytes int64) error) (ok bool, err error) {
 	if f.sums == "" {
 		return false, nil
 	}
-	st, err := f.file.Stat()
-	if err == nil {
-		err = checksum.Check(checksum.Metered(f.file, read), f.start, st.Size()-f.start, f.sums)
-	}
-	if err != nil {
+	if err := f.Sums().check(f.file, read); err != nil {
 		return false, fmt.Errorf("%s: %w", f.path, f.blame(err))
 	}
 	return true, nil
+}
+
+// Sums are the checksums of a file's data, to verify it without its header in memory.
+type Sums struct {
+	start  int64 // of the data section
+	blocks string
+}
+
+// Sums returns the checksums; the zero Sums if there are none.
+func (f *File) Sums() Sums {
+	if f.sums == "" {
+		return Sums{}
+	}
+	return Sums{f.start, f.sums}
+}
+
+// VerifyWith is [File.VerifyWith] of the file that the checksums are from. Only the error for a damaged file reads the
+// header again.
+func (s Sums) VerifyWith(file *os.File, read func(bytes int64) error) (ok bool, err error) {
+	if s == (Sums{}) {
+		return false, nil
+	}
+	if err = s.check(file, read); err == nil {
+		return true, nil
+	}
+	if errors.As(err, new(*checksum.DamagedError)) {
+		if f, e := Of(file); e == nil {
+			err = f.blame(err)
+		}
+	}
+	return false, fmt.Errorf("%s: %w", file.Name(), err)
+}
+
+func (s Sums) check(file *os.File, read func(bytes int64) error) error {
+	st, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	return checksum.Check(checksum.Metered(file, read), s.start, st.Size()-s.start, s.blocks)
 }
 
 // blame names the damaged tensors.

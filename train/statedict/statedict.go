@@ -134,11 +134,11 @@ func (f *File) openFile(path, key string) error {
 	switch {
 	case strings.HasSuffix(zipped, ".npy"):
 		f.Form = Numpy
-		f.sums[len(f.sums)-1] = zipSums
+		f.sums[len(f.sums)-1].kind = zipSums
 	case zipped == kerasFirst || string(head[:n]) == hdf5Magic:
 		read := f.openHDF5
 		if zipped != "" {
-			read, f.sums[len(f.sums)-1] = f.openKeras, zipSums
+			read, f.sums[len(f.sums)-1].kind = f.openKeras, zipSums
 		}
 		if err := read(fd, key); err != nil {
 			return fmt.Errorf("%s: %w", path, err)
@@ -175,7 +175,7 @@ func (f *File) add(path string) (*os.File, error) {
 	}
 	f.files = append(f.files, fd)
 	info, err := fd.Stat()
-	f.infos, f.sums = append(f.infos, info), append(f.sums, noSums)
+	f.infos, f.sums = append(f.infos, info), append(f.sums, sums{})
 	return fd, err
 }
 
@@ -210,8 +210,8 @@ func (f *File) openSafetensors(fd *os.File, key string) error {
 	if err != nil {
 		return err
 	}
-	if s.HasSums() {
-		f.sums[len(f.sums)-1] = ownSums
+	if own := s.Sums(); own != (safetensors.Sums{}) {
+		f.sums[len(f.sums)-1] = sums{ownSums, own}
 	}
 	if f.Metadata == nil {
 		f.Metadata = s.Metadata
@@ -232,7 +232,7 @@ func (f *File) openTorch(fd *os.File, key string) error {
 		f.Metadata = p.Metadata
 	}
 	f.Key, f.Others = p.Key, p.Others
-	f.sums[len(f.sums)-1] = zipSums
+	f.sums[len(f.sums)-1].kind = zipSums
 	for _, t := range p.Tensors {
 		f.Tensors = append(f.Tensors, Tensor{t.Name, t.DType, t.Shape, []piece{f.whole(t)}})
 	}

@@ -3,8 +3,10 @@ package statedict
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -250,5 +252,54 @@ func TestReplaced(t *testing.T) {
 	}
 	if err := f.Float32s(f.Tensors[0], x); err != nil || x[0] != 1 {
 		t.Errorf("%v, %v", x, err)
+	}
+}
+
+// TestVerifyMemory reads the header again only to name damaged tensors.
+func TestVerifyMemory(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "many.safetensors")
+	var list []safetensors.Tensor
+	for i := range 40_000 {
+		list = append(list, safetensors.Tensor{Name: fmt.Sprintf("%s%d", strings.Repeat("x", 100), i), DType: "U8",
+			Shape: []int{0}})
+	}
+	list[0].Shape[0] = 1
+	w, err := safetensors.Create(path, list, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.WriteAt(list[0].Name, []byte{1}, 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.CommitUnsynced(); err != nil {
+		t.Fatal(err)
+	}
+	f, err := Open(path, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	ok, err := f.Verify()
+	runtime.ReadMemStats(&after)
+	if n := after.TotalAlloc - before.TotalAlloc; !ok || err != nil || n > 3<<20 {
+		t.Errorf("%v, %v, with %d bytes of memory", ok, err, n)
+	}
+	st, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if _, err := file.WriteAt([]byte{2}, st.Size()-1); err != nil {
+		t.Fatal(err)
+	}
+	if ok, err := f.Verify(); ok || err == nil || !strings.Contains(err.Error(), path) ||
+		!strings.Contains(err.Error(), "("+list[0].Name+")") {
+		t.Errorf("a damaged tensor: %v, %v", ok, err)
 	}
 }

@@ -25,13 +25,13 @@ func (f *File) Verify() (ok bool, err error) { return f.VerifyWith(nil) }
 func (f *File) VerifyWith(read func(bytes int64) error) (ok bool, err error) {
 	for i, fd := range f.files[:len(f.infos)] {
 		var one bool
-		switch f.sums[i] {
+		switch f.sums[i].kind {
 		case noSums:
 			continue
 		case zipSums:
 			one, err = verifyZip(fd, read, f.Form == Torch)
 		case ownSums:
-			one, err = verifySafetensors(fd, read)
+			one, err = f.sums[i].own.VerifyWith(fd, read)
 		}
 		if err != nil {
 			return false, err
@@ -45,29 +45,26 @@ func (f *File) VerifyWith(read func(bytes int64) error) (ok bool, err error) {
 func (f *File) Summed() int64 {
 	n := int64(0)
 	for i, info := range f.infos {
-		if f.sums[i] != noSums {
+		if f.sums[i].kind != noSums {
 			n += info.Size()
 		}
 	}
 	return n
 }
 
-// sums is a kind of checksums of a file.
-type sums int
+// sums are a file's checksums.
+type sums struct {
+	kind sumKind
+	own  safetensors.Sums
+}
+
+type sumKind int
 
 const (
-	noSums  sums = iota
-	zipSums      // of the entries of an archive, as far as they have some
-	ownSums      // in the metadata of safetensors
+	noSums  sumKind = iota
+	zipSums         // of the entries of an archive, as far as they have some
+	ownSums         // in the metadata of safetensors
 )
-
-func verifySafetensors(fd *os.File, read func(bytes int64) error) (ok bool, err error) {
-	s, err := safetensors.Of(fd)
-	if err != nil {
-		return false, err
-	}
-	return s.VerifyWith(read)
-}
 
 func verifyZip(fd *os.File, read func(bytes int64) error, torch bool) (ok bool, err error) {
 	st, err := fd.Stat()
