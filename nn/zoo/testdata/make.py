@@ -373,7 +373,7 @@ VARIANTS = {
     "mobilenetv4_narrow": (lambda: narrow_mobilenetv4(
         ["cn_r1_k3_s2_c64", "cn_r1_k1_s1_c64"], ["er_r2_k3_s2_e2_c64"],
         ["uir_r2_a5_k3_s2_e3_c96", "uir_r1_a3_k0_s1_e2_c96", "uir_r1_a0_k3_s1_e2_c96", "uir_r1_a0_k0_s1_e2_c96"],
-        ["uir_r1_a3_k0_s2_e2_c128"]), 4, 64),
+        ["uir_r1_a3_k0_s2_e2_c128"]), 8, 64),
     "mnasnet_narrow": (lambda: models.MNASNet(0.25, num_classes=10), 4, 48),
     "efficientnet_narrow": (lambda: narrow_efficientnet([
         MB(1, 3, 1, 32, 16, 1, 0.6, 0.6), MB(6, 3, 2, 16, 24, 2, 0.6, 0.6), MB(6, 5, 2, 24, 40, 2, 0.6, 0.6)]), 4, 32),
