@@ -21,13 +21,15 @@ func TestUnlabelledLinks(t *testing.T) {
 		}
 	}
 	link := filepath.Join(t.TempDir(), "link")
-	for to, from := range map[string]string{filepath.Join(dir, "z"): elsewhere, filepath.Join(elsewhere, "up"): dir, link: dir} {
+	z, up := filepath.Join(dir, "z"), filepath.Join(elsewhere, "up")
+	for to, from := range map[string]string{z: elsewhere, up: dir, link: dir} {
 		if err := os.Symlink(from, to); err != nil {
 			t.Skip(err)
 		}
 	}
 	d := NewUnlabelled(3)
-	if err := d.AddFile(link); err != nil || !slices.Equal(d.names, []string{filepath.Join(link, "a.jpg"), filepath.Join(link, "z/b.jpg")}) {
+	want := []string{filepath.Join(link, "a.jpg"), filepath.Join(link, "z/b.jpg")}
+	if err := d.AddFile(link); err != nil || !slices.Equal(d.names, want) {
 		t.Errorf("%v, %v", d.names, err)
 	}
 }

@@ -211,7 +211,8 @@ func resume(work string, want *Report) (*Report, error) {
 		got.Options.Quality == want.Options.Quality && got.Options.Raw == want.Options.Raw &&
 		got.Options.Recode == want.Options.Recode && got.Options.ShardBytes == want.Options.ShardBytes
 	if !same {
-		return nil, fmt.Errorf("%s: was begun with other images or options, or by another version: delete it to begin again", work)
+		return nil, fmt.Errorf("%s: was begun with other images or options, or by another version: delete it to begin again",
+			work)
 	}
 	for _, split := range got.Splits {
 		for _, shard := range split.Shards {

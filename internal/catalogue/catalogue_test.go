@@ -46,8 +46,8 @@ func TestItems(t *testing.T) {
 	}
 }
 
-var timm = regexp.MustCompile(`_patch|^mobilenetv[234]_|^regnet[xy]_|^tf_|^timm_|^convnextv2_|^convnext_(atto|femto|pico|nano)$|` +
-	`^resnet(14t|26|\d+d)$|^seres`)
+var timm = regexp.MustCompile(`_patch|^mobilenetv[234]_|^regnet[xy]_|^tf_|^timm_|^convnextv2_|` +
+	`^convnext_(atto|femto|pico|nano)$|^resnet(14t|26|\d+d)$|^seres`)
 
 // without are nets whose weights are all SWAG's, for non-commercial use: torchvision.txt lacks them.
 var without = []string{"vit_h_14", "regnet_y_128gf"}

@@ -62,33 +62,48 @@ type UniversalBlock struct {
 
 var (
 	universalSmall = [][]UniversalBlock{
-		{{0, 0, 3, 0, 2, 0, 32, 1}, {0, 0, 1, 0, 1, 0, 32, 1}},
-		{{0, 0, 3, 0, 2, 0, 96, 1}, {0, 0, 1, 0, 1, 0, 64, 1}},
-		{{5, 5, 0, 0, 2, 3, 96, 1}, {0, 3, 0, 0, 1, 2, 96, 4}, {3, 0, 0, 0, 1, 4, 96, 1}},
-		{{3, 3, 0, 0, 2, 6, 128, 1}, {5, 5, 0, 0, 1, 4, 128, 1}, {0, 5, 0, 0, 1, 4, 128, 1}, {0, 5, 0, 0, 1, 3, 128, 1},
-			{0, 3, 0, 0, 1, 4, 128, 2}},
-		{{0, 0, 1, 0, 1, 0, 960, 1}},
+		{plain(3, 2, 32), plain(1, 1, 32)},
+		{plain(3, 2, 96), plain(1, 1, 64)},
+		{uib(5, 5, 2, 3, 96, 1), uib(0, 3, 1, 2, 96, 4), uib(3, 0, 1, 4, 96, 1)},
+		{uib(3, 3, 2, 6, 128, 1), uib(5, 5, 1, 4, 128, 1), uib(0, 5, 1, 4, 128, 1), uib(0, 5, 1, 3, 128, 1),
+			uib(0, 3, 1, 4, 128, 2)},
+		{plain(1, 1, 960)},
 	}
 	universalMedium = [][]UniversalBlock{
-		{{0, 0, 0, 3, 2, 4, 48, 1}},
-		{{3, 5, 0, 0, 2, 4, 80, 1}, {3, 3, 0, 0, 1, 2, 80, 1}},
-		{{3, 5, 0, 0, 2, 6, 160, 1}, {3, 3, 0, 0, 1, 4, 160, 2}, {3, 5, 0, 0, 1, 4, 160, 1}, {3, 3, 0, 0, 1, 4, 160, 1},
-			{3, 0, 0, 0, 1, 4, 160, 1}, {0, 0, 0, 0, 1, 2, 160, 1}, {3, 0, 0, 0, 1, 4, 160, 1}},
-		{{5, 5, 0, 0, 2, 6, 256, 1}, {5, 5, 0, 0, 1, 4, 256, 1}, {3, 5, 0, 0, 1, 4, 256, 2}, {0, 0, 0, 0, 1, 4, 256, 1},
-			{3, 0, 0, 0, 1, 4, 256, 1}, {3, 5, 0, 0, 1, 2, 256, 1}, {5, 5, 0, 0, 1, 4, 256, 1}, {0, 0, 0, 0, 1, 4, 256, 2},
-			{5, 0, 0, 0, 1, 2, 256, 1}},
-		{{0, 0, 1, 0, 1, 0, 960, 1}},
+		{fused(3, 2, 4, 48)},
+		{uib(3, 5, 2, 4, 80, 1), uib(3, 3, 1, 2, 80, 1)},
+		{uib(3, 5, 2, 6, 160, 1), uib(3, 3, 1, 4, 160, 2), uib(3, 5, 1, 4, 160, 1), uib(3, 3, 1, 4, 160, 1),
+			uib(3, 0, 1, 4, 160, 1), uib(0, 0, 1, 2, 160, 1), uib(3, 0, 1, 4, 160, 1)},
+		{uib(5, 5, 2, 6, 256, 1), uib(5, 5, 1, 4, 256, 1), uib(3, 5, 1, 4, 256, 2), uib(0, 0, 1, 4, 256, 1),
+			uib(3, 0, 1, 4, 256, 1), uib(3, 5, 1, 2, 256, 1), uib(5, 5, 1, 4, 256, 1), uib(0, 0, 1, 4, 256, 2),
+			uib(5, 0, 1, 2, 256, 1)},
+		{plain(1, 1, 960)},
 	}
 	universalLarge = [][]UniversalBlock{
-		{{0, 0, 0, 3, 2, 4, 48, 1}},
-		{{3, 5, 0, 0, 2, 4, 96, 1}, {3, 3, 0, 0, 1, 4, 96, 1}},
-		{{3, 5, 0, 0, 2, 4, 192, 1}, {3, 3, 0, 0, 1, 4, 192, 3}, {3, 5, 0, 0, 1, 4, 192, 1}, {5, 3, 0, 0, 1, 4, 192, 5},
-			{3, 0, 0, 0, 1, 4, 192, 1}},
-		{{5, 5, 0, 0, 2, 4, 512, 4}, {5, 0, 0, 0, 1, 4, 512, 1}, {5, 3, 0, 0, 1, 4, 512, 1}, {5, 0, 0, 0, 1, 4, 512, 2},
-			{5, 3, 0, 0, 1, 4, 512, 1}, {5, 5, 0, 0, 1, 4, 512, 1}, {5, 0, 0, 0, 1, 4, 512, 3}},
-		{{0, 0, 1, 0, 1, 0, 960, 1}},
+		{fused(3, 2, 4, 48)},
+		{uib(3, 5, 2, 4, 96, 1), uib(3, 3, 1, 4, 96, 1)},
+		{uib(3, 5, 2, 4, 192, 1), uib(3, 3, 1, 4, 192, 3), uib(3, 5, 1, 4, 192, 1), uib(5, 3, 1, 4, 192, 5),
+			uib(3, 0, 1, 4, 192, 1)},
+		{uib(5, 5, 2, 4, 512, 4), uib(5, 0, 1, 4, 512, 1), uib(5, 3, 1, 4, 512, 1), uib(5, 0, 1, 4, 512, 2),
+			uib(5, 3, 1, 4, 512, 1), uib(5, 5, 1, 4, 512, 1), uib(5, 0, 1, 4, 512, 3)},
+		{plain(1, 1, 960)},
 	}
 )
+
+// plain is a convolution.
+func plain(kernel, stride, out int) UniversalBlock {
+	return UniversalBlock{Plain: kernel, Stride: stride, Out: out, Blocks: 1}
+}
+
+// fused is a convolution that expands, and one of 1×1.
+func fused(kernel, stride, expansion, out int) UniversalBlock {
+	return UniversalBlock{Fused: kernel, Stride: stride, Expansion: expansion, Out: out, Blocks: 1}
+}
+
+// uib is the paper's universal inverted bottleneck, with depthwise convolutions of the extents start and middle.
+func uib(start, middle, stride, expansion, out, blocks int) UniversalBlock {
+	return UniversalBlock{Start: start, Middle: middle, Stride: stride, Expansion: expansion, Out: out, Blocks: blocks}
+}
 
 // check reports whether the options are right.
 func (o MobileNetV4) check(b layer) bool {

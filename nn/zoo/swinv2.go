@@ -2,6 +2,7 @@ package zoo
 
 import (
 	"math"
+	"slices"
 
 	G "gorgonia.org/gorgonia"
 
@@ -44,11 +45,7 @@ func (b layer) cosineAttention(name string, x *G.Node, w window) *G.Node {
 
 // thirds is a, then b, then c, n times each.
 func thirds(n int, a, b, c float64) []float64 {
-	x := make([]float64, 3*n)
-	for i := range x {
-		x[i] = [...]float64{a, b, c}[i/n]
-	}
-	return x
+	return slices.Concat(slices.Repeat([]float64{a}, n), slices.Repeat([]float64{b}, n), slices.Repeat([]float64{c}, n))
 }
 
 // cosines divides each head's query and key in rows x by its norm, and multiplies the query by the head's factor.
@@ -63,11 +60,7 @@ func (b layer) cosines(name string, x, scale *G.Node, heads int) *G.Node {
 	squares = b.Reshape(name+".squares_by_row", squares, s[0], parts)
 	factor := expr.Arg(0).Min(expr.Const(math.Log(mostCosineScale))).Exp()
 	queries := b.Map(name+".scale", factor, b.Reshape(name+".scale_by_head", scale, 1, heads))
-	ones := make([]float64, 2*heads)
-	for i := range ones {
-		ones[i] = 1
-	}
-	others := b.Constant(name+".ones", op.Tensor{Shape: op.Shape{1, 2 * heads}, Data: ones})
+	others := b.Constant(name+".ones", op.Tensor{Shape: op.Shape{1, 2 * heads}, Data: slices.Repeat([]float64{1}, 2*heads)})
 	factors := b.Concat(name+".factors", 1, queries, others)
 	isValue := b.Constant(name+".is_value", op.Tensor{Shape: op.Shape{1, parts}, Data: thirds(heads, 0, 0, 1)})
 	const leastNorm = 1e-12

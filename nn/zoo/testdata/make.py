@@ -442,33 +442,36 @@ OWN = {
 }
 
 FAMILIES = ("alexnet", "vgg", "resnext", "wide_resnet", "mobilenet", "mnasnet", "efficientnet_b", "efficientnet_v2",
-            "regnet", "squeezenet", "googlenet", "inception", "densenet", "shufflenet", "vit_b", "vit_l",
+            "regnet", "squeezenet", "googlenet", "inception", "densenet", "shufflenet", "vit_",
             "convnext", "swin_", "maxvit")
+LARGE = ("vit_h_14", "regnet_y_128gf")  # 0.6 billion parameters: by default they are left out
 # timm's, beside torchvision's.
-TIMM = tuple(f"vit_{size}_patch{patch}_224" for size, patch in (("tiny", 16), ("small", 16), ("small", 32), ("base", 16), ("base", 32), ("large", 16),
-                                                                        ("large", 32))) + \
-    tuple(f"deit_{size}{kind}_patch16_224" for size in ("tiny", "small", "base") for kind in ("", "_distilled")) + \
-    ("mobilenetv3_large_100", "mobilenetv3_small_100", "vit_base_patch16_gap_224", "timm_efficientnet_b5") + \
-    tuple(f"tf_efficientnet_b{i}" for i in range(8)) + tuple(f"tf_efficientnetv2_{size}" for size in ("s", "m", "l", "b0", "b1", "b2", "b3")) + \
-    ("tf_mobilenetv3_large_100", "tf_mobilenetv3_small_100") + \
-    tuple(f"regnetx_{size}" for size in ("002", "004", "006", "040", "064", "120")) + \
-    tuple(f"regnety_{size}" for size in ("002", "006", "008", "040", "064", "080", "120")) + \
-    tuple(f"mobilenetv2_{size}" for size in ("050", "140", "110d", "120d")) + \
-    tuple(f"mobilenetv4_conv_{size}" for size in ("small_050", "small", "medium", "large")) + \
-    ("mobilenetv3_small_050", "mobilenetv3_small_075", "tf_mobilenetv3_large_075", "tf_mobilenetv3_small_075") + \
-    ("resnet14t", "resnet18d", "resnet34d", "resnet26", "resnet26d", "resnet50d", "resnet101d", "resnet152d", "seresnet50",
-     "seresnext50_32x4d") + tuple(f"convnext_{size}" for size in ("atto", "femto", "pico", "nano")) + \
-    tuple(f"convnextv2_{size}" for size in ("atto", "femto", "pico", "nano", "tiny", "base", "large")) + \
-    tuple(f"vit_{size}_patch14{kind}_dinov2" for size in ("small", "base", "large") for kind in ("", "_reg4")) + \
-    tuple(f"deit3_{size}_patch16_224" for size in ("small", "medium", "base", "large")) + \
-    tuple(f"vit_{size}_clip{kind}_224" for size in ("base_patch32", "base_patch16", "large_patch14") for kind in ("", "_quickgelu"))
+TIMM = [f"vit_{size}_patch{patch}_224" for size, patch in (("tiny", 16), ("small", 16), ("small", 32), ("base", 16), ("base", 32),
+                                                             ("large", 16), ("large", 32))]
+TIMM += [f"deit_{size}{kind}_patch16_224" for size in ("tiny", "small", "base") for kind in ("", "_distilled")]
+TIMM += ["mobilenetv3_large_100", "mobilenetv3_small_100", "vit_base_patch16_gap_224", "timm_efficientnet_b5"]
+TIMM += [f"tf_efficientnet_b{i}" for i in range(8)]
+TIMM += [f"tf_efficientnetv2_{size}" for size in ("s", "m", "l", "b0", "b1", "b2", "b3")]
+TIMM += ["tf_mobilenetv3_large_100", "tf_mobilenetv3_small_100"]
+TIMM += [f"regnetx_{size}" for size in ("002", "004", "006", "040", "064", "120")]
+TIMM += [f"regnety_{size}" for size in ("002", "006", "008", "040", "064", "080", "120")]
+TIMM += [f"mobilenetv2_{size}" for size in ("050", "140", "110d", "120d")]
+TIMM += [f"mobilenetv4_conv_{size}" for size in ("small_050", "small", "medium", "large")]
+TIMM += ["mobilenetv3_small_050", "mobilenetv3_small_075", "tf_mobilenetv3_large_075", "tf_mobilenetv3_small_075"]
+TIMM += ["resnet14t", "resnet18d", "resnet34d", "resnet26", "resnet26d", "resnet50d", "resnet101d", "resnet152d", "seresnet50",
+         "seresnext50_32x4d"]
+TIMM += [f"convnext_{size}" for size in ("atto", "femto", "pico", "nano")]
+TIMM += [f"convnextv2_{size}" for size in ("atto", "femto", "pico", "nano", "tiny", "base", "large")]
+TIMM += [f"vit_{size}_patch14{kind}_dinov2" for size in ("small", "base", "large") for kind in ("", "_reg4")]
+TIMM += [f"deit3_{size}_patch16_224" for size in ("small", "medium", "base", "large")]
+TIMM += [f"vit_{size}_clip{kind}_224" for size in ("base_patch32", "base_patch16", "large_patch14") for kind in ("", "_quickgelu")]
 DROPOUT = {"0": 0.2, "1": 0.2, "2": 0.3, "3": 0.3, "4": 0.4, "5": 0.4, "6": 0.5, "7": 0.5, "s": 0.2, "m": 0.3, "l": 0.4}  # of EfficientNets
 # Large linear layers, and embeddings of places, take images of the usual size.
 WHOLE = ("vit_", "deit", "swin_", "maxvit", "alexnet", "vgg11", "vgg13", "vgg16", "vgg19")
 
 
 def nets(names):
-    for name in names or [n for n in models.tensorsmodels(module=models) if n.startswith(FAMILIES)] + list(OWN) + list(TIMM):
+    for name in names or [n for n in models.list_models(module=models) if n.startswith(FAMILIES) and n not in LARGE] + list(OWN) + TIMM:
         if name in OWN:
             yield name, OWN[name], 2, 32
         else:

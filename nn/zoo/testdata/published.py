@@ -12,31 +12,11 @@ import os
 from types import SimpleNamespace
 
 import torch
+from make import TIMM
 from timm import create_model
 from timm.models import get_pretrained_cfg
 from torch.utils.flop_counter import FlopCounterMode
 from torchvision import models
-
-TIMM = [f"vit_{size}_patch{patch}_224" for size, patch in (("tiny", 16), ("small", 16), ("small", 32), ("base", 16), ("base", 32),
-                                                             ("large", 16), ("large", 32))]
-TIMM += [f"deit_{size}{kind}_patch16_224" for size in ("tiny", "small", "base") for kind in ("", "_distilled")]
-TIMM += ["mobilenetv3_large_100", "mobilenetv3_small_100", "vit_base_patch16_gap_224", "timm_efficientnet_b5"]
-TIMM += [f"tf_efficientnet_b{i}" for i in range(8)]
-TIMM += [f"tf_efficientnetv2_{size}" for size in ("s", "m", "l", "b0", "b1", "b2", "b3")]
-TIMM += ["tf_mobilenetv3_large_100", "tf_mobilenetv3_small_100"]
-TIMM += [f"regnetx_{size}" for size in ("002", "004", "006", "040", "064", "120")]
-TIMM += [f"regnety_{size}" for size in ("002", "006", "008", "040", "064", "080", "120")]
-TIMM += [f"mobilenetv2_{size}" for size in ("050", "140", "110d", "120d")]
-TIMM += [f"mobilenetv4_conv_{size}" for size in ("small_050", "small", "medium", "large")]
-TIMM += ["mobilenetv3_small_050", "mobilenetv3_small_075", "tf_mobilenetv3_large_075", "tf_mobilenetv3_small_075"]
-TIMM += ["resnet14t", "resnet18d", "resnet34d", "resnet26", "resnet26d", "resnet50d", "resnet101d", "resnet152d", "seresnet50",
-         "seresnext50_32x4d"]
-TIMM += [f"convnext_{size}" for size in ("atto", "femto", "pico", "nano")]
-TIMM += [f"convnextv2_{size}" for size in ("atto", "femto", "pico", "nano", "tiny", "base", "large")]
-TIMM += [f"vit_{size}_patch14{kind}_dinov2" for size in ("small", "base", "large") for kind in ("", "_reg4")]
-TIMM += [f"deit3_{size}_patch16_224" for size in ("small", "medium", "base", "large")]
-TIMM += [f"vit_{size}_clip{kind}_224" for size in ("base_patch32", "base_patch16", "large_patch14") for kind in ("", "_quickgelu")]
-
 
 TRANSFORMING = {"googlenet": models.GoogLeNet, "inception_v3": models.Inception3}
 
