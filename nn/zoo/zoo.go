@@ -200,10 +200,10 @@ func (b layer) bias(name string, out int) *G.Node {
 	return b.AddParam(nn.Param{Name: name + ".bias", Shape: op.Shape{out}, BiasOrNorm: true})
 }
 
-// smallSquare is the square of an eighth, for sums of squares: in float16 squares are infinite from 256 on. ofSmallSquares
-// is their sum.
+// smallSquare is the square of an eighth, for sums of squares: in float16 squares are infinite from 256 on.
 var smallSquare = expr.Arg(0).Scale(1. / 8).Square()
 
+// ofSmallSquares is the sum of squares by that of smallSquares.
 func ofSmallSquares(sum expr.Expr) expr.Expr { return sum.Scale(64) }
 
 var relu6 nn.Activation = func(b *nn.Builder, name string, x *G.Node) *G.Node {
