@@ -44,7 +44,7 @@ func newReport() *cobra.Command {
 curves, the candidates with standard errors, RNA's coefficients, classes, confusion, worst and best images, time,
 machine, versions, options, and the commands that repeat it. Runs that differ only in their seed are one group.
 
-rna train and rna sweep write it at their end. Classes and images need an evaluation of the best weights, which
+rna train, rna study and rna sweep write it at their end. Classes and images need an evaluation of the best weights, which
 evaluation.json in the run's folder keeps; without one it is made now.`,
 		Example: `  rna report runs/20260102-150405-resnet50
   rna report runs --sort best -o all.html
@@ -217,7 +217,7 @@ func pageOfRun(ctx context.Context, run *train.Run, closeRun func() error, dev d
 	return writePage(ctx, dir, &pageBuilder{log: log, images: true}, 1, out)
 }
 
-// writePage writes the page of a run or of a sweep into its folder.
+// writePage writes the page of a run, a study or a sweep into its folder.
 func writePage(ctx context.Context, dir string, b *pageBuilder, most int, out io.Writer) error {
 	list, passed, err := runs.Find(dir)
 	if err != nil {

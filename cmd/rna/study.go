@@ -29,7 +29,7 @@ validation errors of standard training, offline and online RNA: the paper's figu
 
 Offline RNA does not change training, so two runs give three curves. The table also shows how far RNA's coefficients are
 from the average, and how far they would be if the residuals were noise. The options are those of rna train; the folder
-holds both runs.`,
+holds both runs and a page about them.`,
 		Example: `  rna study
   rna study --data cifar10 --model resnet20 --epochs 30
   rna study --data imagenet --model resnet50`,
@@ -101,8 +101,12 @@ func runStudy(cmd *cobra.Command, f *trainFlags, g *ranks.Group) (err error) {
 	if err := canvas.Draw(plot, s.Plot); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(out, plot)
-	return err
+	if _, err := fmt.Fprintln(out, plot); err != nil || f.noReport {
+		return err
+	}
+	page := pageBuilder{log: log, images: true,
+		open: func(*ranks.Group, int) (device.Device, error) { return lent{dev}, nil }}
+	return writePage(cmd.Context(), folder, &page, 2, out)
 }
 
 // study returns one of the runs. It is not closed.

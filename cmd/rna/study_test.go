@@ -62,6 +62,15 @@ func TestStudy(t *testing.T) {
 			t.Errorf("the figure lacks %q", want)
 		}
 	}
+	page, err := os.ReadFile(filepath.Join(dir, "report.html"))
+	if err != nil || !strings.Contains(string(page), "--rna online") || !strings.Contains(string(page), "Confusion") {
+		t.Errorf("the page lacks a run or its classes: %v", err)
+	}
+	without := filepath.Join(t.TempDir(), "without")
+	mustRun(t, "study", "--epochs", "4", "--limit-batches", "1", "--limit-val", "1", "--quiet", "--no-report", "--out", without)
+	if _, err := os.Stat(filepath.Join(without, "report.html")); err == nil {
+		t.Error("--no-report wrote a page")
+	}
 	if status, _, stderr := runRNA(t, "study", "--rna", "online"); status != 2 || !strings.Contains(stderr,
 		"--rna does not go with a study") {
 		t.Errorf("status %d, %s", status, stderr)
