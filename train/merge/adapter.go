@@ -58,6 +58,11 @@ func MergeAdapters(folders []string, weights []float64, out string) (err error) 
 		}
 		list = append(list, a)
 		rank += a.rank
+		for i, other := range list[:len(list)-1] {
+			if a.file.Same(other.file) {
+				return fmt.Errorf("%s is given twice: %s is the same", folder, folders[i])
+			}
+		}
 		if len(a.file.Tensors) != len(list[0].file.Tensors) {
 			return fmt.Errorf("%s has %d tensors, %s has %d: adapters of other layers", folder, len(a.file.Tensors), folders[0],
 				len(list[0].file.Tensors))

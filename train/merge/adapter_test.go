@@ -107,6 +107,10 @@ func TestAdapters(t *testing.T) {
 		config["base_model_name_or_path"] != "base" {
 		t.Errorf("%v, %s", err, b)
 	}
+	if err := MergeAdapters([]string{folders[0], folders[1], folders[0] + "/."}, weights, filepath.Join(dir,
+		"twice")); err == nil || !strings.Contains(err.Error(), "given twice") {
+		t.Errorf("an adapter twice: %v", err)
+	}
 	for config, want := range map[string]string{
 		`{"r": 2}`:                  "want numbers",
 		`{"r": 3, "lora_alpha": 1}`: "in an adapter of rank 3",
