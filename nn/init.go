@@ -3,6 +3,8 @@ package nn
 import (
 	"fmt"
 	"math"
+
+	"onlinerna/internal/parallel"
 )
 
 // Init is the initial distribution of a parameter.
@@ -59,11 +61,22 @@ func (i Init) fill(dst any, seed uint64, name string) error {
 	return nil
 }
 
+// fillPiece is the number of values that are drawn at a time. It is even, since normal values are drawn in pairs.
+const fillPiece = 1 << 16
+
 func fillInit[T float32 | float64](i Init, d []T, s uint64) {
+	parallel.For((len(d)+fillPiece-1)/fillPiece, parallel.Cores(), func(_, k int) {
+		lo := k * fillPiece
+		drawInit(i, d[lo:min(lo+fillPiece, len(d))], s, uint64(lo))
+	})
+}
+
+// drawInit writes the values from the given number on.
+func drawInit[T float32 | float64](i Init, d []T, s, first uint64) {
 	switch i.Distribution {
 	case Normal:
 		for j := 0; j < len(d); j += 2 {
-			a, b := normalPair(s, uint64(j))
+			a, b := normalPair(s, first+uint64(j))
 			d[j] = T(i.Scale * a)
 			if j+1 < len(d) {
 				d[j+1] = T(i.Scale * b)
@@ -71,7 +84,7 @@ func fillInit[T float32 | float64](i Init, d []T, s uint64) {
 		}
 	case Uniform:
 		for j := range d {
-			d[j] = T(i.Scale * (2*uniform(s, uint64(j)) - 1))
+			d[j] = T(i.Scale * (2*uniform(s, first+uint64(j)) - 1))
 		}
 	default:
 		for j := range d {

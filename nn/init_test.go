@@ -146,6 +146,20 @@ func TestFillIsAFunctionOfSeedNameAndIndex(t *testing.T) {
 	}
 }
 
+// Large tensors are filled by several goroutines, a piece at a time: values are those of one goroutine.
+func TestPiecesOfInit(t *testing.T) {
+	for _, init := range []Init{{Normal, 2}, {Uniform, 3}, {Constant, 4}} {
+		p := &Param{Name: "a", Shape: op.Shape{2*fillPiece + 3}, Init: init}
+		want := make([]float64, p.Shape.Size())
+		drawInit(init, want, stream(5, "a"), 0)
+		for i, v := range filled(t, p, 5) {
+			if v != want[i] {
+				t.Fatalf("%v: element %d is %g, want %g", init, i, v, want[i])
+			}
+		}
+	}
+}
+
 // The first values are SplitMix64's, seeded with 0.
 func TestUniformIsSplitMix64(t *testing.T) {
 	for i, want := range []float64{0.8833108082136426, 0.43152799704850997, 0.026433771592597743} {

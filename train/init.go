@@ -166,7 +166,7 @@ func (r *Run) readTeacher() (t *network.Network, meta network.Meta, err error) {
 			config.Mean, config.Std = a.Mean, a.Std
 		}
 	}
-	if t, err = network.New(r.Device, a.Name, config, 0); err != nil {
+	if t, err = network.Blank(r.Device, a.Name, config); err != nil {
 		return nil, meta, err
 	}
 	l, err := t.Load(c.Teacher, network.LoadOptions{})

@@ -124,7 +124,7 @@ func (f *exportFlags) open(ctx context.Context, meta network.Meta, outputs, chan
 			done <- err
 			return
 		}
-		if net, err = network.New(dev, meta.Model, meta.Config(outputs, channels), 0); err == nil {
+		if net, err = network.Blank(dev, meta.Model, meta.Config(outputs, channels)); err == nil {
 			if _, err = net.Load(f.Weights, network.LoadOptions{Key: f.Key}); err != nil {
 				err = device.Closed(err, net.Close())
 			}

@@ -115,7 +115,7 @@ func describeModel(out io.Writer, name string) error {
 		return err
 	}
 	defer dev.Close()
-	net, err := network.New(dev, name, nn.Config{}, 0)
+	net, err := network.Blank(dev, name, nn.Config{})
 	if err != nil {
 		return err
 	}

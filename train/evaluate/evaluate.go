@@ -204,7 +204,7 @@ func (o *Options) network(dev device.Device, file *statedict.File, meta *network
 	if err != nil {
 		return nil, err
 	}
-	net, err := network.New(dev, meta.Model, meta.Config(classes, set.Channels()), 0)
+	net, err := network.Blank(dev, meta.Model, meta.Config(classes, set.Channels()))
 	if err != nil {
 		return nil, err
 	}

@@ -101,7 +101,7 @@ func (p *Predictor) open(o *Options, file *statedict.File, images func(channels 
 		return err
 	}
 	p.closers = append(p.closers, dev.Close)
-	if p.Net, err = network.New(dev, p.Meta.Model, p.Meta.Config(outputs, channels), 0); err != nil {
+	if p.Net, err = network.Blank(dev, p.Meta.Model, p.Meta.Config(outputs, channels)); err != nil {
 		return err
 	}
 	p.closers = append(p.closers, p.Net.Close)

@@ -1,6 +1,7 @@
 package network
 
 import (
+	"image"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -82,6 +83,46 @@ func TestFreshHead(t *testing.T) {
 		t.Errorf("fresh %v of the same size, %v", l.Fresh, err)
 	}
 	equal(t, "same size", same, from)
+}
+
+// A blank net equals the saved one after Load, and has no gradients before it is trained.
+func TestBlank(t *testing.T) {
+	dev := cpuDevice(t, 2)
+	from := open(t, dev, "conv6", 4)
+	sixtyFourths(t, from)
+	path := filepath.Join(t.TempDir(), "weights.safetensors")
+	if err := from.SaveWeights(path, from.Params, from.Stats, Meta{}); err != nil {
+		t.Fatal(err)
+	}
+	n, err := Blank(dev, "conv6", from.Model().Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer n.Close()
+	if _, err := n.LoadWeights(path); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "the loaded net", n, from)
+	img := image.NewRGBA(image.Rect(0, 0, 40, 30))
+	got, err := n.Predict(img, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want, err := from.Predict(img, nil); err != nil || !slices.Equal(got, want) {
+		t.Errorf("predicted %v, want %v, %v", got, want, err)
+	}
+	if n.Grads != nil {
+		t.Error("an evaluation made gradients")
+	}
+	b := noise(6, 32, 1)
+	for _, n := range []*Network{n, from} {
+		if _, _, err := n.Gradient(b, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, want := numbers(t, n.Grads), numbers(t, from.Grads); !slices.Equal(got, want) {
+		t.Error("gradients differ from those of the saved net")
+	}
 }
 
 // TestTorchMeta takes the model from other programs' metadata, if nn has it.

@@ -21,7 +21,7 @@ type Network struct {
 	Device device.Device
 
 	Params device.Vector // weights, in the order of Layout
-	Grads  device.Vector // of the last Gradient
+	Grads  device.Vector // of the last Gradient; nil before training is planned in a Blank net
 	Stats  device.Vector // running means and variances; nil without BatchNorm
 
 	// StatsBatches counts the batches in the running statistics, PyTorch's num_batches_tracked.
@@ -70,8 +70,25 @@ type slot struct {
 	off, n int
 }
 
-// New puts an architecture on a device with initial weights drawn from seed. It ignores cfg's batch and mode.
+// New is Blank with initial weights drawn from seed, and with room for gradients.
 func New(dev device.Device, arch string, cfg nn.Config, seed uint64) (*Network, error) {
+	n, err := Blank(dev, arch, cfg)
+	if err != nil {
+		return nil, err
+	}
+	if err = n.makeGrads(); err == nil {
+		err = n.Reset(seed)
+	}
+	if err != nil {
+		n.Close()
+		return nil, err
+	}
+	return n, nil
+}
+
+// Blank puts an architecture on a device, with room for weights that Load reads. Until then they are undefined. It
+// ignores cfg's batch and mode.
+func Blank(dev device.Device, arch string, cfg nn.Config) (*Network, error) {
 	cfg.DType = dev.DType()
 	cfg.Batch, cfg.Mode = 1, nn.Eval
 	model, err := nn.Build(arch, cfg)
@@ -99,23 +116,28 @@ func New(dev device.Device, arch string, cfg nn.Config, seed uint64) (*Network, 
 	if err := n.checkWeights(at); err != nil {
 		return nil, err
 	}
-	if n.Params, err = dev.NewVector(at); err == nil {
-		n.Grads, err = dev.NewVector(at)
-	}
-	if err == nil { // frozen parameters keep these zeros
-		err = n.Grads.Fill(0)
-	}
-	if err == nil && sat > 0 {
+	if n.Params, err = dev.NewVector(at); err == nil && sat > 0 {
 		n.Stats, err = dev.NewVector(sat)
-	}
-	if err == nil {
-		err = n.Reset(seed)
 	}
 	if err != nil {
 		n.Close()
 		return nil, err
 	}
 	return n, nil
+}
+
+// makeGrads allocates Grads. Frozen parameters keep gradients of 0.
+func (n *Network) makeGrads() (err error) {
+	if n.Grads != nil {
+		return nil
+	}
+	if n.Grads, err = n.Device.NewVector(n.Params.Len()); err != nil {
+		return err
+	}
+	if slices.ContainsFunc(n.model.Params, func(p nn.Param) bool { return p.Frozen }) {
+		return n.Grads.Fill(0)
+	}
+	return nil
 }
 
 // Model describes the network: names, shapes, the state dict. Its graph is not the one that runs.

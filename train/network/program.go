@@ -233,6 +233,9 @@ func (n *Network) bind(p *program, arena *machine.Arena, l *lane) (err error) {
 	fixed := n.prepares(p.work)
 	switch use {
 	case Training:
+		if err := n.makeGrads(); err != nil {
+			return err
+		}
 		mc.Keep = append(G.Nodes{model.Loss, model.Score}, model.Updates...)
 	case Statistics:
 		mc.Keep = model.Updates
