@@ -73,22 +73,23 @@ func (f *evalFlags) opener(log io.Writer) func(_ *ranks.Group, threads int) (dev
 func newPredict() *cobra.Command {
 	f := &predictFlags{}
 	cmd := &cobra.Command{
-		Use:   "predict [RUN] IMAGE… [--weights FILE] [options]",
+		Use:   "predict [WEIGHTS] IMAGE… [options]",
 		Short: "Name the classes of images",
 		Long: `Name the most probable classes of images. IMAGE is a file, a folder with its subfolders, or - for one image on
-the standard input. RUN is the folder of a run, which stands for its best weights, in place of --weights.
+the standard input. WEIGHTS is a file, or the folder of a run, which stands for its best weights; --weights names them
+too.
 
 Weights of rna record the model, the classes and the normalisation. For others name the model; 1,000 outputs without
 names are those of ImageNet.`,
 		Example: `  rna predict runs/fine cat.jpg
-  rna predict cat.jpg --weights runs/fine/best.safetensors
-  rna predict photos/ --weights resnet50.pth --model resnet50 --top 1 --csv
-  rna predict photos/ --weights resnet50.pth --model resnet50 \
-    --sheet sheet.png --group-by prediction
+  rna predict runs/fine/best.safetensors cat.jpg
+  rna predict resnet50.pth photos/ --model resnet50 --top 1 --csv
+  rna predict resnet50.pth photos/ --model resnet50 --sheet sheet.png \
+    --group-by prediction
   curl -s https://example.org/a.png |
-    rna predict - --weights resnet50.pth --model resnet50 --json`,
+    rna predict resnet50.pth - --model resnet50 --json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 && f.Weights == "" && evaluate.IsRun(args[0]) {
+			if len(args) > 0 && f.Weights == "" && evaluate.NamesWeights(args[0]) {
 				f.Weights, args = args[0], args[1:]
 			}
 			err := error(nil)
@@ -96,7 +97,7 @@ names are those of ImageNet.`,
 			case len(args) == 0:
 				err = errors.New("no images: name files or folders, or - for the standard input")
 			case f.Weights == "":
-				err = fmt.Errorf("--weights is missing: the file to predict by, or the folder of a run; %s is none", args[0])
+				err = fmt.Errorf("no weights: name a file, or the folder of a run, before the images; %s is neither", args[0])
 			case f.top < 1:
 				err = fmt.Errorf("--top %d: must be at least 1", f.top)
 			case f.json.Print && f.csv:

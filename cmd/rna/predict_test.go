@@ -79,6 +79,10 @@ func TestPredict(t *testing.T) {
 	if p := list[0].Guesses; p[0].Probability+p[1].Probability < .999999 || p[0].Probability < p[1].Probability {
 		t.Errorf("%+v", p)
 	}
+	red := filepath.Join(dir, "photos", "red.png")
+	if first, second := mustRun(t, "predict", red, "--weights", weights), mustRun(t, "predict", weights, red); first != second {
+		t.Errorf("by --weights %q, with the weights first %q", first, second)
+	}
 	text := filepath.Join(dir, "photos", "text.png")
 	if err := os.WriteFile(text, []byte("no image"), 0o644); err != nil {
 		t.Fatal(err)
@@ -89,7 +93,7 @@ func TestPredict(t *testing.T) {
 		t.Errorf("status %d, stdout %q, stderr %q", status, out, stderr)
 	}
 	for _, c := range []struct{ args, want string }{
-		{"predict", "no images"}, {"predict x.jpg", "; x.jpg is none"},
+		{"predict", "no images"}, {"predict x.jpg", "x.jpg is neither"},
 		{"predict nowhere.jpg --weights " + weights, "nowhere.jpg"},
 		{"predict " + text + " --weights " + weights + " --json --csv", "exclude each other"},
 	} {

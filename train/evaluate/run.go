@@ -8,10 +8,12 @@ import (
 	"path/filepath"
 	"strings"
 
+	"onlinerna/data/format"
 	"onlinerna/internal/files"
 	"onlinerna/internal/text"
 	"onlinerna/train"
 	"onlinerna/train/network"
+	"onlinerna/train/statedict"
 )
 
 // Run is a run's folder that is given in place of its weights.
@@ -104,6 +106,13 @@ func (r *Run) located(path string) string {
 func IsRun(path string) bool {
 	r, err := FindRun(path)
 	return r != nil || err != nil
+}
+
+// NamesWeights reports whether a path is the folder of a run, or a file that is no image and begins as weights do.
+func NamesWeights(path string) bool {
+	st, err := os.Stat(path)
+	return err == nil && (st.IsDir() && IsRun(path) ||
+		st.Mode().IsRegular() && !format.IsImage(path) && !statedict.Foreign(path))
 }
 
 // Expand replaces folders of runs by files: a single argument by its kept weights if row is set, else each folder by
