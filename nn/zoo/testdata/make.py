@@ -171,8 +171,10 @@ def exact(model):
 
 
 def initial(model):
-    """The root of the mean square of each parameter's initial values, but for the -2 that timm's trunc_normal_ has for -inf."""
-    return {name: float(p.detach()[p > -2].double().square().mean().sqrt()) for name, p in model.named_parameters()}
+    """The root of the mean square of each parameter's initial values, without outliers: the -2 that timm's trunc_normal_ has for
+    -inf, of which Eva makes parts."""
+    values = {name: p.detach().double().abs() for name, p in model.named_parameters()}
+    return {name: float(x[x <= 30 * x.median()].square().mean().sqrt()) for name, x in values.items()}
 
 
 class WideBlock(nn.Module):
