@@ -56,6 +56,7 @@ type Eva struct {
 // of makes a the architecture of the net.
 func (v Eva) of(a nn.Architecture) nn.Architecture {
 	a.Init, a.Build, a.MinSize = evaInitial, v.Build, v.Patch
+	a.Block = `^(blocks\.\d+)\.` // factors of residual branches have no layer in it
 	if !v.DINOv3 {
 		a.Positions = nn.Positions{Name: timmNames.place, First: v.first()}
 	}
