@@ -22,7 +22,7 @@ func init() {
 			v.Patch, v.Grid, v.SwiGLU = 14, 16, true
 			a := nn.Architecture{
 				Name:          fmt.Sprintf("eva02_%s_patch14_%d", size.name, pixels),
-				Family:        "eva",
+				Family:        "vit",
 				Summary:       fmt.Sprintf("EVA-02, %s, patches of 14×14, with timm's names", size.name),
 				Reference:     "Fang et al., EVA-02: a visual representation for neon genesis, 2023",
 				Size:          pixels,
