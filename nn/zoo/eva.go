@@ -160,9 +160,9 @@ func (v Eva) qkv(b layer, name string) []*G.Node {
 	if v.SeparateQKV {
 		q := b.matrix(name+".q_proj", c, c)
 		query = bias(name + ".q_proj.bias")
-		k, v := b.matrix(name+".k_proj", c, c), b.matrix(name+".v_proj", c, c)
+		k := b.matrix(name+".k_proj", c, c)
+		weight = b.Concat(name+".qkv.weights", 0, q, k, b.matrix(name+".v_proj", c, c))
 		value = bias(name + ".v_proj.bias")
-		weight = b.Concat(name+".qkv.weights", 0, q, k, v)
 	} else {
 		query, value = bias(name+".q_bias"), bias(name+".v_bias")
 		weight = b.matrix(name+".qkv", 3*c, c)

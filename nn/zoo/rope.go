@@ -17,9 +17,9 @@ type rope struct {
 	first         int // tokens before them
 	heads, head   int // number of heads, and the elements of one
 
-	// Centred angles are DINOv3's: 2π times a number between −1 and 1, and the two elements of a pair are half a head
-	// apart. Otherwise they are the number of the row or column, scaled as if there were grid of them unless that is 0,
-	// and pairs are neighbours.
+	// Centred angles are DINOv3's: 2π times the place of the patch's centre, from −1 to 1, over the period. The elements
+	// of a pair are half a head apart. Other angles are the number of the row or column over the period, and pairs are
+	// neighbours. A grid above 0 scales the numbers of an image such that they reach from 0 to below grid.
 	centred bool
 	grid    int
 
