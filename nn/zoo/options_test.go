@@ -86,6 +86,14 @@ func TestOptions(t *testing.T) {
 		{stages(first, zoo.MBConv{Expansion: 6, Kernel: 4, Stride: 1, In: 16, Out: 16, Blocks: 1}),
 			"zoo.EfficientNet.Stages[1].Kernel is 4: must be odd"},
 		{stages(first, first), "zoo.EfficientNet.Stages[1].In is 8: must be 16, the Out of the stage before"},
+		{zoo.Eva{Width: 24, Heads: 3}, "zoo.Eva.Patch is 0: must be at least 1"},
+		{zoo.Eva{Patch: 8, Width: 24}, "zoo.Eva.Heads is 0: must be at least 1"},
+		{zoo.Eva{Patch: 8, Width: 18, Heads: 3}, "zoo.Eva.Width is 18: must be divisible by 4·Heads"},
+		{zoo.Eva{Patch: 8, Width: 24, Heads: 3, DINOv3: true, Grid: 16}, "zoo.Eva.Grid is 16: must be 0 with DINOv3"},
+		{zoo.Eva{Patch: 8, Width: 24, Heads: 3, SeparateMLP: true},
+			"zoo.Eva.SeparateMLP is true: must be false without SwiGLU"},
+		{zoo.Eva{Patch: 8, Width: 24, Heads: 3, AttentionDropout: 1},
+			"zoo.Eva.AttentionDropout is 1: must be at least 0 and below 1"},
 		{zoo.GoogLeNet{Narrow: 17}, "zoo.GoogLeNet.Narrow is 17: must be at most 16"},
 		{zoo.InceptionV3{Narrow: 33}, "zoo.InceptionV3.Narrow is 33: must be at most 32"},
 		{zoo.MaxViT{Stem: 8, Channels: []int{8}, Layers: []int{1}, Head: 4, Partition: 1 << 62},
@@ -215,6 +223,7 @@ var small = []struct {
 	{zoo.DenseNet{Growth: 4, Blocks: []int{1, 1, 1, 1}, Stem: 8}, 29},
 	{zoo.DenseNet{Growth: 4, Blocks: []int{1, 1, 1}, Stem: 8, Small: true}, 4},
 	{zoo.EfficientNet{Width: .1, Depth: .1, Nearest: true}, 1},
+	{zoo.Eva{Patch: 8, Width: 24, Depth: 1, Heads: 3, Grid: 2, LayerScale: .1, SwiGLU: true}, 0},
 	{zoo.GoogLeNet{Narrow: 8}, 15}, {zoo.InceptionV3{Narrow: 16}, 75},
 	{zoo.MaxViT{Stem: 8, Channels: []int{8}, Layers: []int{1}, Head: 4, Partition: 2}, 0},
 	{zoo.MNASNet{Alpha: .1}, 1}, {zoo.MobileNetV2{Width: .1}, 1}, {zoo.MobileNetV3{Width: .1}, 1},
@@ -294,6 +303,7 @@ func TestSmallest(t *testing.T) {
 func TestWeightsStart(t *testing.T) {
 	for _, o := range []buildable{
 		zoo.ViT{Patch: 8, Width: 24, Depth: 1, Heads: 3, Distilled: true},
+		zoo.Eva{Patch: 8, Width: 24, Depth: 1, Heads: 3, Registers: 2},
 		zoo.Swin{Blocks: [4]int{1, 1, 1, 1}, Width: 8, Heads: 2},
 		zoo.MaxViT{Stem: 8, Channels: []int{8}, Layers: []int{1}, Head: 4, Partition: 2},
 	} {

@@ -126,11 +126,12 @@ func TestLayerScale(t *testing.T) {
 	}
 }
 
-// DINOv2 and CLIP need constants that the shapes of their tensors do not show.
+// DINO, CLIP and EVA-02 need constants that the shapes of their tensors do not show.
 func TestTransformerConstants(t *testing.T) {
 	for _, a := range nn.Architectures() {
 		dino, clip := strings.HasSuffix(a.Name, "_dinov2"), strings.Contains(a.Name, "_clip_")
-		if !dino && !clip || strings.Contains(a.Name, "narrow") {
+		dino3, eva := strings.Contains(a.Name, "_dinov3"), strings.HasPrefix(a.Name, "eva02_")
+		if !dino && !clip && !dino3 && !eva || strings.Contains(a.Name, "narrow") {
 			continue
 		}
 		m, err := a.Model(nn.Config{Batch: 1, Size: 224, Mode: nn.Eval})
@@ -138,7 +139,7 @@ func TestTransformerConstants(t *testing.T) {
 			t.Fatal(err)
 		}
 		eps, factor := 1e-6, nn.Init{Distribution: nn.Constant, Scale: 1e-5}
-		if clip {
+		if clip || dino3 {
 			eps = 1e-5
 		}
 		for _, n := range m.Graph.AllNodes() {
@@ -149,7 +150,7 @@ func TestTransformerConstants(t *testing.T) {
 			}
 		}
 		for _, p := range m.Params {
-			if strings.HasSuffix(p.Name, ".gamma") && p.Init != factor {
+			if strings.Contains(p.Name, ".gamma") && p.Init != factor {
 				t.Errorf("%s: %s starts as %v", a.Name, p.Name, p.Init)
 			}
 		}
@@ -229,5 +230,50 @@ func TestResponseOfZeros(t *testing.T) {
 	j.run(n)
 	if x, err := n.Grads.Norm(); err != nil || !(x > 0 && x < 1e6) {
 		t.Errorf("the gradient has the norm %v, %v", x, err)
+	}
+}
+
+// Rows, then columns, rotate the pairs of patches by angles of the published weights: here those of the last patch.
+func TestRotations(t *testing.T) {
+	for _, c := range []struct {
+		net       string
+		size, row int
+		heads     int
+		angle     float64 // of the first pair
+		second    float64 // of the pair beside it
+	}{
+		{"vit_base_patch16_dinov3", 256, 4 + 256, 12, 2 * math.Pi * .9375, 2 * math.Pi * .9375 / math.Pow(100, 1./16)},
+		{"vit_base_patch16_dinov3", 320, 4 + 400, 12, 2 * math.Pi * .95, 2 * math.Pi * .95 / math.Pow(100, 1./16)},
+		{"eva02_base_patch14_224", 224, 256, 12, 15, 15 / math.Pow(10000, 1./16)},
+		{"eva02_base_patch14_448", 448, 1024, 12, 15.5, 15.5 / math.Pow(10000, 1./16)},
+		{"eva02_tiny_patch14_336", 336, 576, 3, 16 * 23. / 24, 16 * 23. / 24 / math.Pow(10000, 1./16)},
+	} {
+		m, err := nn.Build(c.net, nn.Config{Batch: 1, Size: c.size, Mode: nn.Eval, DType: op.Float64})
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := 0
+		for _, n := range m.Graph.AllNodes() {
+			if o, ok := n.Op().(*nn.Op); ok {
+				if a, ok := o.Op().(op.SelfAttention); ok && a.Heads != c.heads {
+					t.Errorf("%s has %d heads, want %d", c.net, a.Heads, c.heads)
+				}
+			}
+			if n.Name() != "rope.cos.head" {
+				continue
+			}
+			found++
+			x := n.Value().Data().([]float64)
+			second := 1
+			if strings.HasPrefix(c.net, "eva02_") { // behind the first pair
+				second = 2
+			}
+			if x := x[64*c.row:]; math.Abs(x[0]-math.Cos(c.angle)) > 1e-12 || math.Abs(x[second]-math.Cos(c.second)) > 1e-12 {
+				t.Errorf("%s at %d pixels: cosines %v, %v of the last patch", c.net, c.size, x[0], x[second])
+			}
+		}
+		if found != 1 {
+			t.Errorf("%s has %d tables", c.net, found)
+		}
 	}
 }

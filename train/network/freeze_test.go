@@ -142,6 +142,8 @@ func TestLayerDepths(t *testing.T) {
 			"encoder.layers.encoder_layer_11.mlp.3.bias": 12, "encoder.ln.weight": 12, "heads.head.weight": 13},
 		"deit_tiny_distilled_patch16_224": {"dist_token": 0, "blocks.11.mlp.fc2.bias": 12, "head.weight": 13,
 			"head_dist.bias": 13},
+		"vit_small_patch16_dinov3": {"reg_token": 0, "patch_embed.proj.bias": 0, "blocks.0.gamma_1": 1, "blocks.1.gamma_2": 2,
+			"blocks.11.mlp.fc2.bias": 12, "norm.weight": 12, "head.bias": 13},
 		"mobilenet_v3_large": {"features.0.0.weight": 0, "features.1.block.0.0.weight": 1,
 			"features.15.block.3.1.bias": 15, "features.16.0.weight": 16, "classifier.0.weight": 17, "classifier.3.bias": 18},
 		"mobilenetv3_large_100": {"conv_stem.weight": 0, "blocks.0.0.conv_dw.weight": 1, "blocks.5.2.bn3.bias": 15,

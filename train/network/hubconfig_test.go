@@ -318,6 +318,7 @@ func TestTransformersConfig(t *testing.T) {
 		next   = `"hidden_sizes": [96, 192, 384, 768], "depths": `
 		nextv2 = `"depths": [3, 3, 9, 3], "hidden_sizes": `
 		window = `"window_size": 7, "embed_dim": `
+		square = `"size": {"height": 256, "width": 256}, "crop_size": null, "do_center_crop": null`
 		edge   = `"resample": 3, "crop_pct": 0.875, "size": {"shortest_edge": `
 	)
 	const base = `"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12, "patch_size": `
@@ -337,6 +338,12 @@ func TestTransformersConfig(t *testing.T) {
 			"vit_base_patch14_dinov2", 224, 256, "", ""},
 		{`"dinov2", ` + base + "14", `"size": {"shortest_edge": 256}, "crop_size": 224, "do_center_crop": false`,
 			"vit_base_patch14_dinov2", 256, 256, "", ""},
+		{`"dinov3_vit", ` + base + "16", square, "vit_base_patch16_dinov3_qkvb", 256, 256, "bilinear", "squash"},
+		{`"dinov3_vit", "hidden_size": 384, "num_hidden_layers": 12, "num_attention_heads": 6, "patch_size": 16, ` +
+			`"use_gated_mlp": true`, square, "vit_small_plus_patch16_dinov3_qkvb", 256, 256, "bilinear", "squash"},
+		{`"dinov3_vit", "hidden_size": 4096, "num_hidden_layers": 40, "num_attention_heads": 32, "patch_size": 16, ` +
+			`"use_gated_mlp": true`, square, "", 256, 256, "bilinear", "squash"},
+		{`"dinov3_convnext", ` + next + "[3, 3, 9, 3]", square, "convnext_tiny", 256, 256, "bilinear", "squash"},
 		{`"convnext", ` + next + "[3, 3, 9, 3]", edge + "224}", "convnext_tiny", 224, 256, "bicubic", ""},
 		{`"convnext", ` + next + "[3, 3, 27, 3]", edge + "384}", "convnext_small", 384, 384, "bicubic", "squash"},
 		{`"convnext", ` + next + "[3, 3, 27, 4]", edge + "224}", "", 224, 256, "bicubic", ""},

@@ -21,25 +21,28 @@ import (
 func TestNames(t *testing.T) {
 	other := open(t, cpuDevice(t, 1), "lenet", 1)
 	for file, want := range map[string]string{
-		"densenet121_files.txt":                            "densenet121", // the names of torchvision's file, not of its code
-		"huggingface_resnet18.txt":                         "resnet18",
-		"huggingface_resnet50.txt":                         "resnet50",
-		"huggingface_vit_base_patch16_224.txt":             "deit_base_patch16_224 or vit_base_patch16_224",
-		"huggingface_deit_small_distilled_patch16_224.txt": "deit_small_distilled_patch16_224",
-		"huggingface_vit_small_patch14_dinov2.txt":         "vit_small_patch14_dinov2", // without a head
-		"huggingface_convnext_tiny.txt":                    "convnext_tiny",
-		"huggingface_convnextv2_atto.txt":                  "convnextv2_atto",
-		"huggingface_swin_t.txt":                           "swin_t",
-		"timm_efficientnet_b0.txt":                         "efficientnet_b0 or tf_efficientnet_b0",
-		"timm_convnext_tiny.txt":                           "convnext_tiny",
-		"timm_swin_t.txt":                                  "swin_t",
-		"timm_mobilenetv3_large.txt":                       "mobilenetv3_large_100 or tf_mobilenetv3_large_100",
-		"timm_regnet_y_400mf.txt":                          "regnet_y_400mf",
-		"timm_mobilenet_v2.txt":                            "mobilenet_v2",
-		"timm_mnasnet1_0.txt":                              "mnasnet1_0",
-		"timm_vgg11_bn.txt":                                "vgg11_bn",
-		"torchvision_googlenet.txt":                        "googlenet", // with auxiliary heads
-		"torchvision_inception_v3.txt":                     "inception_v3",
+		"densenet121_files.txt":                              "densenet121", // the names of torchvision's file, not of its code
+		"huggingface_resnet18.txt":                           "resnet18",
+		"huggingface_resnet50.txt":                           "resnet50",
+		"huggingface_vit_base_patch16_224.txt":               "deit_base_patch16_224 or vit_base_patch16_224",
+		"huggingface_deit_small_distilled_patch16_224.txt":   "deit_small_distilled_patch16_224",
+		"huggingface_vit_small_patch14_dinov2.txt":           "vit_small_patch14_dinov2", // without a head
+		"huggingface_vit_small_patch16_dinov3_qkvb.txt":      "vit_small_patch16_dinov3_qkvb",
+		"huggingface_vit_small_plus_patch16_dinov3_qkvb.txt": "vit_small_plus_patch16_dinov3_qkvb",
+		"huggingface_convnext_tiny_dinov3.txt":               "convnext_tiny",
+		"huggingface_convnext_tiny.txt":                      "convnext_tiny",
+		"huggingface_convnextv2_atto.txt":                    "convnextv2_atto",
+		"huggingface_swin_t.txt":                             "swin_t",
+		"timm_efficientnet_b0.txt":                           "efficientnet_b0 or tf_efficientnet_b0",
+		"timm_convnext_tiny.txt":                             "convnext_tiny",
+		"timm_swin_t.txt":                                    "swin_t",
+		"timm_mobilenetv3_large.txt":                         "mobilenetv3_large_100 or tf_mobilenetv3_large_100",
+		"timm_regnet_y_400mf.txt":                            "regnet_y_400mf",
+		"timm_mobilenet_v2.txt":                              "mobilenet_v2",
+		"timm_mnasnet1_0.txt":                                "mnasnet1_0",
+		"timm_vgg11_bn.txt":                                  "vgg11_bn",
+		"torchvision_googlenet.txt":                          "googlenet", // with auxiliary heads
+		"torchvision_inception_v3.txt":                       "inception_v3",
 	} {
 		list := tensorList(t, filepath.Join("testdata", file))
 		path := filepath.Join(t.TempDir(), "w.safetensors")
@@ -57,7 +60,7 @@ func TestNames(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if n := Outputs(f, m); n != 1000 && !strings.HasSuffix(name, "_dinov2") {
+			if n := Outputs(f, m); n != 1000 && !strings.Contains(file, "_dinov") {
 				t.Errorf("%s has %d outputs", file, n)
 			}
 		}
@@ -240,6 +243,31 @@ func TestMaskToken(t *testing.T) {
 		}
 		if got := Identify(f); !slices.Equal(got, c.want) {
 			t.Errorf("%v, want %v", got, c.want)
+		}
+		f.Close()
+	}
+}
+
+// Tensors of DINOv3 also have the names of transformers' code, which its files lack a prefix of.
+func TestNamesOfCode(t *testing.T) {
+	for file, want := range map[string]string{
+		"huggingface_vit_small_patch16_dinov3_qkvb.txt": "vit_small_patch16_dinov3_qkvb",
+		"huggingface_convnext_tiny_dinov3.txt":          "convnext_tiny",
+	} {
+		list := tensorList(t, filepath.Join("testdata", file))
+		for i, x := range list {
+			if strings.HasPrefix(x.Name, "layer.") || strings.HasPrefix(x.Name, "stages.") {
+				list[i].Name = "model." + x.Name
+			}
+		}
+		path := filepath.Join(t.TempDir(), "w.safetensors")
+		zeros(t, path, list)
+		f, err := statedict.Open(path, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := Identify(f); !slices.Equal(got, []string{want}) {
+			t.Errorf("%s is of %v, want %s", file, got, want)
 		}
 		f.Close()
 	}

@@ -22,10 +22,11 @@ type transformersConfig struct {
 	Widths []int             `json:"hidden_sizes"`
 	Labels map[string]string `json:"id2label"` // names of the classes, by index
 
-	Width int `json:"hidden_size"`
-	Depth int `json:"num_hidden_layers"`
-	Heads int `json:"num_attention_heads"`
-	Patch int `json:"patch_size"`
+	Width int  `json:"hidden_size"`
+	Depth int  `json:"num_hidden_layers"`
+	Heads int  `json:"num_attention_heads"`
+	Patch int  `json:"patch_size"`
+	Gated bool `json:"use_gated_mlp"` // DINOv3's with SwiGLU
 
 	Embedding int `json:"embed_dim"` // Swin's first width
 	Window    int `json:"window_size"`
@@ -83,6 +84,7 @@ var transformersViTs = map[[3]int]string{
 	{384, 12, 6}:   "small",
 	{768, 12, 12}:  "base",
 	{1024, 24, 16}: "large",
+	{1280, 32, 20}: "huge",
 }
 
 // transformersConvNeXts are the sizes of ConvNeXts by the numbers of their blocks and the first width.
@@ -109,9 +111,17 @@ var transformersNets = map[string]func(c *transformersConfig) string{
 	"deit": func(c *transformersConfig) string {
 		return fmt.Sprintf("deit_%s_distilled_patch%d_224", c.size(), c.Patch)
 	},
-	"dinov2":     func(c *transformersConfig) string { return fmt.Sprintf("vit_%s_patch%d_dinov2", c.size(), c.Patch) },
-	"convnext":   (*transformersConfig).convNeXt,
-	"convnextv2": (*transformersConfig).convNeXt,
+	"dinov2": func(c *transformersConfig) string { return fmt.Sprintf("vit_%s_patch%d_dinov2", c.size(), c.Patch) },
+	"dinov3_vit": func(c *transformersConfig) string {
+		size := c.size()
+		if c.Gated {
+			size += "_plus"
+		}
+		return fmt.Sprintf("vit_%s_patch%d_dinov3_qkvb", size, c.Patch)
+	},
+	"convnext":        (*transformersConfig).convNeXt,
+	"convnextv2":      (*transformersConfig).convNeXt,
+	"dinov3_convnext": (*transformersConfig).convNeXt,
 	"swin": func(c *transformersConfig) string {
 		return "swin_" + transformersSwins[fmt.Sprint(c.Depths, c.Embedding, c.Window)]
 	},
@@ -126,7 +136,7 @@ func (c *transformersConfig) convNeXt() string {
 	if len(c.Widths) == 0 {
 		return ""
 	}
-	return c.Type + "_" + transformersConvNeXts[fmt.Sprint(c.Depths, c.Widths[0])]
+	return strings.TrimPrefix(c.Type, "dinov3_") + "_" + transformersConvNeXts[fmt.Sprint(c.Depths, c.Widths[0])]
 }
 
 // net is the net's name, "" if it is not offered.
@@ -138,7 +148,7 @@ func (c *transformersConfig) net() string {
 	return name
 }
 
-// bilinear is PIL's number of the filter that is the default of ViT's processor, which Swin has, too.
+// bilinear is PIL's number of the filter that is the default of the processors of ViT, which Swin has, too, and DINOv3.
 const bilinear = 2
 
 // resampling are the names of PIL's filters.
@@ -156,7 +166,7 @@ func (c *transformersConfig) meta(dir string, m *Meta) error {
 		m.Classes = names
 	}
 	p := imageProcessor{Crops: true}
-	if c.Type == "vit" || c.Type == "swin" {
+	if c.Type == "vit" || c.Type == "swin" || strings.HasPrefix(c.Type, "dinov3_") {
 		p.Filter = bilinear
 	}
 	parts := slices.Contains([]string{"resnet", "convnext", "convnextv2"}, c.Type) // they share a processor

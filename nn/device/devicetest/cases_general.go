@@ -65,7 +65,7 @@ func moveCases() []opCase {
 	}{
 		{op.Shape{9}, []int{4}}, {op.Shape{3, 5}, []int{0, -1}}, {op.Shape{2, 6, 5, 16}, []int{0, 2, 3, 0}},
 		{op.Shape{1, 2, 14, 14, 33}, []int{0, 0, 3, 3, 0}}, {op.Shape{1, 2, 4, 4, 8}, []int{0, 0, -2, 1, 0}},
-		{op.Shape{2, 3}, []int{0, 3}},
+		{op.Shape{2, 3}, []int{0, 3}}, {op.Shape{17_000, 2}, []int{0, 1}}, {op.Shape{60, 2, 8}, []int{0, 1, 0}},
 	} {
 		add(op.Roll{By: c.by}, c.shape)
 	}

@@ -24,11 +24,13 @@ from torchvision.models import convnext, densenet, efficientnet, inception, mobi
 from torchvision.models.googlenet import BasicConv2d, Inception
 from torchvision.models.maxvit import MaxVit, PartitionAttentionLayer
 from torchvision.ops import StochasticDepth
-from timm.layers import DropPath, LayerNorm, SqueezeExcite
+from timm.layers import DropPath, LayerNorm, RotaryEmbeddingCat, SqueezeExcite
+from timm.layers.pos_embed_sincos import RotaryEmbeddingDinoV3
 from timm.models._efficientnet_builder import decode_arch_def, round_channels
 from timm.models.convnext import ConvNeXt, ConvNeXtBlock
 from timm.models.deit import VisionTransformerDistilled
 from timm.models.efficientnet import EfficientNet
+from timm.models.eva import Eva
 from timm.models.mobilenetv3 import MobileNetV3
 from timm.models.regnet import RegNet, RegNetCfg
 from timm.models.resnet import Bottleneck, ResNet
@@ -70,6 +72,30 @@ def offsets(extents):
     h, w = [torch.linspace(-8, 8, n, dtype=torch.float64) for n in extents]
     x = torch.stack(torch.meshgrid(h, w, indexing="ij"), -1)
     return x.sign() * (x.abs() + 1).log2() / 3
+
+
+def rotations(rope, shape):
+    """Sines and cosines of a rotary embedding, which it makes with float32."""
+    bands, dinov3 = rope.dim // 4, isinstance(rope, RotaryEmbeddingDinoV3)
+    axes = [torch.arange(n, dtype=torch.float64) for n in shape]
+    if dinov3:
+        axes = [2 * math.pi * (2 * (x + 0.5) / n - 1) for x, n in zip(axes, shape)]
+    elif rope.ref_feat_shape is not None:
+        axes = [x / n * r for x, n, r in zip(axes, shape, rope.ref_feat_shape)]
+    periods = rope.temperature ** (torch.arange(bands, dtype=torch.float64) / bands)
+    angles = (torch.stack(torch.meshgrid(*axes, indexing="ij"), -1)[..., None] / periods).flatten(-2).flatten(0, 1)
+    angles = torch.cat([angles, angles], -1) if dinov3 else angles.repeat_interleave(2, -1)
+    return torch.cat([angles.sin(), angles.cos()], -1)
+
+
+def rotate(model):
+    """Replaces rotary embeddings, after a comparison, by such with float64."""
+    rope = getattr(model, "rope", None)
+    if not isinstance(rope, (RotaryEmbeddingCat, RotaryEmbeddingDinoV3)):
+        return
+    table = rotations(rope, model.patch_embed.grid_size)
+    torch.testing.assert_close(rope.get_embed(model.patch_embed.grid_size).double(), table, rtol=0, atol=2e-5)
+    rope.get_embed = lambda shape=None: table.to(model.cls_token.dtype)
 
 
 def fill(model):
@@ -145,8 +171,10 @@ def exact(model):
 
 
 def initial(model):
-    """The root of the mean square of each parameter's initial values, but for the -2 that timm's trunc_normal_ has for -inf."""
-    return {name: float(p.detach()[p > -2].double().square().mean().sqrt()) for name, p in model.named_parameters()}
+    """The root of the mean square of each parameter's initial values, without outliers: the -2 that timm's trunc_normal_ has for
+    -inf, of which Eva makes parts."""
+    values = {name: p.detach().double().abs() for name, p in model.named_parameters()}
+    return {name: float(x[x <= 30 * x.median()].square().mean().sqrt()) for name, x in values.items()}
 
 
 class WideBlock(nn.Module):
@@ -335,6 +363,16 @@ def narrow_clip(act, **kwargs):
                              norm_layer=partial(LayerNorm, eps=1e-5), num_classes=10, **kwargs)
 
 
+def narrow_eva(**kwargs):
+    return Eva(**{"img_size": 24, "patch_size": 8, "embed_dim": 24, "depth": 2, "num_heads": 3, "num_classes": 10,
+                  "use_rot_pos_emb": True} | kwargs)
+
+
+def narrow_dinov3(**kwargs):
+    return narrow_eva(dynamic_img_size=True, init_values=0.1, rope_type="dinov3", rope_temperature=100, rope_rotate_half=True,
+                      use_abs_pos_emb=False, num_reg_tokens=2, use_fc_norm=False, norm_layer=partial(LayerNorm, eps=1e-5), **kwargs)
+
+
 def narrow_maxvit():
     return MaxVit((64, 64), 8, 4, [8, 16], [1, 2], 4, 0.2, num_classes=10)
 
@@ -429,6 +467,14 @@ VARIANTS = {
     "clip_quickgelu_narrow": (lambda: narrow_clip("quick_gelu", mlp_ratio=2.5), 3, 24),
     "clip_options_narrow": (lambda: narrow_clip("quick_gelu", class_token=False, global_pool="avg", fc_norm=False,
                                                 pos_drop_rate=NOTHING, proj_drop_rate=NOTHING), 3, 24),
+    "dinov3_narrow": (lambda: narrow_dinov3(qkv_bias=False), 3, 24),
+    "dinov3_qkvb_narrow": (lambda: narrow_dinov3(swiglu_mlp=True, swiglu_align_to=8, mlp_ratio=2.5), 3, 24),
+    "eva02_narrow": (lambda: narrow_eva(swiglu_mlp=True, mlp_ratio=8 / 3, ref_feat_shape=(2, 2)), 3, 24),
+    "eva02_large_narrow": (lambda: narrow_eva(img_size=32, swiglu_mlp=True, scale_mlp=True, mlp_ratio=8 / 3, ref_feat_shape=(2, 2),
+                                              qkv_fused=False, drop_path_rate=0.1), 3, 32),
+    "eva_options_narrow": (lambda: narrow_eva(embed_dim=16, num_heads=2, scale_mlp=True, mlp_ratio=2.5, num_reg_tokens=1, init_values=0.2,
+                                              qkv_fused=False, qkv_bias=False, drop_rate=0.2, pos_drop_rate=NOTHING,
+                                              proj_drop_rate=NOTHING, attn_drop_rate=2 * NOTHING), 3, 24),
 }
 
 STEPS = {"inception_v3_narrow": 4}  # else 10; after more the rounding of float64 shows
@@ -444,7 +490,7 @@ OWN = {
 FAMILIES = ("alexnet", "vgg", "resnext", "wide_resnet", "mobilenet", "mnasnet", "efficientnet_b", "efficientnet_v2",
             "regnet", "squeezenet", "googlenet", "inception", "densenet", "shufflenet", "vit_",
             "convnext", "swin_", "maxvit")
-LARGE = ("vit_h_14", "regnet_y_128gf")  # 0.6 billion parameters: by default they are left out
+LARGE = ("vit_h_14", "regnet_y_128gf", "vit_huge_plus_patch16_dinov3", "vit_huge_plus_patch16_dinov3_qkvb")  # 0.6 billion parameters: by default they are left out
 # timm's, beside torchvision's.
 TIMM = [f"vit_{size}_patch{patch}_224" for size, patch in (("tiny", 16), ("small", 16), ("small", 32), ("base", 16), ("base", 32),
                                                              ("large", 16), ("large", 32))]
@@ -465,13 +511,18 @@ TIMM += [f"convnextv2_{size}" for size in ("atto", "femto", "pico", "nano", "tin
 TIMM += [f"vit_{size}_patch14{kind}_dinov2" for size in ("small", "base", "large") for kind in ("", "_reg4")]
 TIMM += [f"deit3_{size}_patch16_224" for size in ("small", "medium", "base", "large")]
 TIMM += [f"vit_{size}_clip{kind}_224" for size in ("base_patch32", "base_patch16", "large_patch14") for kind in ("", "_quickgelu")]
+TIMM += ["vit_tiny_patch16_dinov3_qkvb"]
+TIMM += [f"vit_{size}_patch16_dinov3{kind}" for size in ("small", "small_plus", "base", "large", "huge_plus") for kind in ("", "_qkvb")]
+TIMM += [f"eva02_{size}_patch14_{pixels}" for size, large in (("tiny", 336), ("small", 336), ("base", 448), ("large", 448))
+         for pixels in (224, large)]
 DROPOUT = {"0": 0.2, "1": 0.2, "2": 0.3, "3": 0.3, "4": 0.4, "5": 0.4, "6": 0.5, "7": 0.5, "s": 0.2, "m": 0.3, "l": 0.4}  # of EfficientNets
 # Large linear layers, and embeddings of places, take images of the usual size.
-WHOLE = ("vit_", "deit", "swin_", "maxvit", "alexnet", "vgg11", "vgg13", "vgg16", "vgg19")
+WHOLE = ("vit_", "deit", "eva02_", "swin_", "maxvit", "alexnet", "vgg11", "vgg13", "vgg16", "vgg19")
 
 
 def nets(names):
-    for name in names or [n for n in models.list_models(module=models) if n.startswith(FAMILIES) and n not in LARGE] + list(OWN) + TIMM:
+    known = [n for n in models.list_models(module=models) if n.startswith(FAMILIES)] + list(OWN) + TIMM
+    for name in names or [n for n in known if n not in LARGE]:
         if name in OWN:
             yield name, OWN[name], 2, 32
         else:
@@ -484,7 +535,7 @@ def nets(names):
                 kwargs = {"drop_path_rate": 0.1}
             elif name.startswith("convnextv2_"):
                 kwargs = {"drop_path_rate": 0.2 if name.endswith(("tiny", "large")) else 0.1}
-            elif "dinov2" in name:
+            elif "_dinov" in name or name.startswith("eva02_"):
                 kwargs = {"img_size": 224}
             elif "mobilenetv3_" in name or "mobilenetv2_" in name:
                 kwargs = {"drop_rate": 0.2}
@@ -532,6 +583,7 @@ def write(path, name, build, batch, size, steps, whole=False):
     model = build()
     first, dropped = initial(model), drops(model)
     exact(model)
+    rotate(model)
     model = model.double()
     fill(model)
     classes = [m for m in model.modules() if isinstance(m, (nn.Linear, nn.Conv2d))][-1].weight.shape[0]

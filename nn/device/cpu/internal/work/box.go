@@ -65,7 +65,7 @@ func NewBox(extent op.Shape, from, to int, src, dst []int) Box {
 		}
 	}
 	b := Box{from: from, to: to, inner: side{n: 1}, outer: side{n: 1}}
-	if n := len(sides); n > 0 {
+	if n := len(sides); n > 1 || n == 1 && sides[0].dst == 1 { // else rows of an element, which blocks divide
 		b.inner, sides = sides[n-1], sides[:n-1]
 	}
 	if n := len(sides); n > 0 { // next to the innermost: the contiguous dimension of the source, if any
