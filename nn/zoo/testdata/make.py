@@ -29,6 +29,7 @@ from timm.models._efficientnet_builder import decode_arch_def, round_channels
 from timm.models.convnext import ConvNeXt, ConvNeXtBlock
 from timm.models.deit import VisionTransformerDistilled
 from timm.models.efficientnet import EfficientNet
+from timm.models.metaformer import Attention, GroupNorm1, GroupNorm1NoBias, LayerNorm2dNoBias, LayerNormNoBias, MetaFormer, Pooling, SepConv
 from timm.models.mobilenetv3 import MobileNetV3
 from timm.models.regnet import RegNet, RegNetCfg
 from timm.models.resnet import Bottleneck, ResNet
@@ -58,7 +59,7 @@ def value(k, name, shape):
         x = (2 * u - 1) * math.sqrt(3 / math.prod(shape[1:]))
     elif name.endswith("running_var"):
         x = 0.5 + u
-    elif name.endswith(".weight"):
+    elif name.endswith((".weight", ".scale")):
         x = 0.75 + 0.5 * u
     else:
         x = 0.2 * (2 * u - 1)
@@ -127,7 +128,7 @@ def drops(model):
                 n = sum(isinstance(b, ConvNeXtBlock) for b in model.modules()) - 1
                 found[name.replace("drop_path", "stochastic_depth")] = most * round(m.drop_prob / most * n) / n
             elif not hasattr(block, "has_skip"):
-                n = len(model.blocks) - 1
+                n = sum(isinstance(b, type(block)) for b in model.modules()) - 1
                 found[name] = most * round(m.drop_prob / most * n) / n  # it is a float32
             elif block.has_skip:
                 found[name.replace("drop_path", "stochastic_depth")] = m.drop_prob
@@ -352,6 +353,10 @@ MB, Fused = efficientnet.MBConvConfig, efficientnet.FusedMBConvConfig
 VGG16 = [64, 64, "M", 128, 128, "M"] + 3 * [256] + ["M"] + 3 * [512] + ["M"] + 3 * [512] + ["M"]
 
 # Name: net, batch, size of the images. package zoo's test has the same names.
+def narrow_metaformer(token_mixers, norm_layers, depths=(1, 1, 2, 1), dims=(8, 12, 16, 24), **kwargs):
+    return MetaFormer(depths=depths, dims=dims, token_mixers=token_mixers, norm_layers=norm_layers, num_classes=10, **kwargs)
+
+
 VARIANTS = {
     "alexnet_narrow": (lambda: narrow_alexnet(16, 1), 3, 63),
     "vgg_narrow": (lambda: narrow_vgg([8, "M", 16, "M", 32, 32, "M", 64, "M", 64, "M"], False, 32, 1), 2, 64),
@@ -410,6 +415,14 @@ VARIANTS = {
                                               num_classes=10), 3, 64),
     "convnextv2_narrow": (lambda: ConvNeXt(depths=(1, 2, 1, 1), dims=(8, 16, 32, 64), use_grn=True, ls_init_value=None,
                                            drop_path_rate=0.1, num_classes=10), 3, 64),
+    "poolformer_narrow": (lambda: narrow_metaformer(
+        Pooling, GroupNorm1, downsample_norm=None, mlp_act=nn.GELU, mlp_bias=True, layer_scale_init_values=0.2,
+        res_scale_init_values=None, use_mlp_head=False, drop_path_rate=0.1), 3, 52),
+    "poolformerv2_narrow": (lambda: narrow_metaformer(Pooling, GroupNorm1NoBias, use_mlp_head=False, drop_path_rate=0.1), 3, 64),
+    "convformer_narrow": (lambda: narrow_metaformer(SepConv, LayerNorm2dNoBias, (1, 1, 1, 2), (8, 12, 16, 16), drop_path_rate=0.2), 3, 64),
+    "caformer_narrow": (lambda: narrow_metaformer(
+        [SepConv, SepConv, Attention, Attention], [LayerNorm2dNoBias] * 2 + [LayerNormNoBias] * 2, head_dim=8,
+        layer_scale_init_values=0.2, drop_path_rate=0.15), 3, 64),
     "swin_narrow": (narrow_swin, 2, 40),
     "swin_v2_narrow": (lambda: narrow_swin_v2([4, 4], 8, [2, 2, 1, 1], [2, 4, 8, 16], [4, 4], 4.0, 0.0, 0.0, 0.2, 10), 2, 40),
     "swin_v2_options_narrow": (lambda: narrow_swin_v2([2, 2], 8, [2, 2, 1, 1], [2, 4, 8, 16], [3, 4], 2.5, NOTHING, 2 * NOTHING,
@@ -431,6 +444,7 @@ VARIANTS = {
                                                 pos_drop_rate=NOTHING, proj_drop_rate=NOTHING), 3, 24),
 }
 
+INITIAL = ("convnext", "poolformer", "convformer", "caformer")  # narrow nets whose initial values are compared
 STEPS = {"inception_v3_narrow": 4}  # else 10; after more the rounding of float64 shows
 
 OWN = {
@@ -465,6 +479,12 @@ TIMM += [f"convnextv2_{size}" for size in ("atto", "femto", "pico", "nano", "tin
 TIMM += [f"vit_{size}_patch14{kind}_dinov2" for size in ("small", "base", "large") for kind in ("", "_reg4")]
 TIMM += [f"deit3_{size}_patch16_224" for size in ("small", "medium", "base", "large")]
 TIMM += [f"vit_{size}_clip{kind}_224" for size in ("base_patch32", "base_patch16", "large_patch14") for kind in ("", "_quickgelu")]
+META = [f"poolformer{v}_{size}" for v in ("", "v2") for size in ("s12", "s24", "s36", "m36", "m48")]
+META += [f"{kind}former_{size}" for kind in ("conv", "ca") for size in ("s18", "s36", "m36", "b36")]
+TIMM += META
+# Of MetaFormers, by the end of the name.
+META_DROP = {"_s12": 0.1, "_s24": 0.1, "v2_s36": 0.2, "poolformer_s36": 0.2, "_s36": 0.3, "v2_m36": 0.3, "poolformer_m36": 0.3,
+             "_m36": 0.4, "_m48": 0.4, "_b36": 0.6, "convformer_s18": 0.2, "caformer_s18": 0.15}
 DROPOUT = {"0": 0.2, "1": 0.2, "2": 0.3, "3": 0.3, "4": 0.4, "5": 0.4, "6": 0.5, "7": 0.5, "s": 0.2, "m": 0.3, "l": 0.4}  # of EfficientNets
 # Large linear layers, and embeddings of places, take images of the usual size.
 WHOLE = ("vit_", "deit", "swin_", "maxvit", "alexnet", "vgg11", "vgg13", "vgg16", "vgg19")
@@ -484,6 +504,8 @@ def nets(names):
                 kwargs = {"drop_path_rate": 0.1}
             elif name.startswith("convnextv2_"):
                 kwargs = {"drop_path_rate": 0.2 if name.endswith(("tiny", "large")) else 0.1}
+            elif name in META:
+                kwargs = {"drop_path_rate": next(p for end, p in META_DROP.items() if name.endswith(end))}
             elif "dinov2" in name:
                 kwargs = {"img_size": 224}
             elif "mobilenetv3_" in name or "mobilenetv2_" in name:
@@ -540,7 +562,7 @@ def write(path, name, build, batch, size, steps, whole=False):
     y = torch.arange(batch) % classes
     out = {"net": name, "batch": batch, "size": size, "classes": classes, "dropped": dropped,
            "state": [[n, list(v.shape)] for n, v in model.state_dict().items()]}
-    if whole and name not in OWN or name.startswith("convnext") or "options" in name or "timm" in name:
+    if whole and name not in OWN or name.startswith(INITIAL) or "options" in name or "timm" in name:
         out["initial"] = first
     with torch.no_grad():
         logits = model.eval()(x)
