@@ -24,12 +24,13 @@ from torchvision.models import convnext, densenet, efficientnet, inception, mobi
 from torchvision.models.googlenet import BasicConv2d, Inception
 from torchvision.models.maxvit import MaxVit, PartitionAttentionLayer
 from torchvision.ops import StochasticDepth
-from timm.layers import DropPath, LayerNorm, SqueezeExcite
+from timm.layers import DropPath, GatedMlp, LayerNorm, SqueezeExcite
 from timm.models._efficientnet_builder import decode_arch_def, round_channels
 from timm.models.convnext import ConvNeXt, ConvNeXtBlock
 from timm.models.deit import VisionTransformerDistilled
 from timm.models.efficientnet import EfficientNet
 from timm.models.metaformer import Attention, GroupNorm1, GroupNorm1NoBias, LayerNorm2dNoBias, LayerNormNoBias, MetaFormer, Pooling, SepConv
+from timm.models.mlp_mixer import Affine, MlpMixer, ResBlock, SpatialGatingBlock
 from timm.models.mobilenetv3 import MobileNetV3
 from timm.models.regnet import RegNet, RegNetCfg
 from timm.models.resnet import Bottleneck, ResNet
@@ -129,7 +130,8 @@ def drops(model):
                 found[name.replace("drop_path", "stochastic_depth")] = most * round(m.drop_prob / most * n) / n
             elif not hasattr(block, "has_skip"):
                 n = sum(isinstance(b, type(block)) for b in model.modules()) - 1
-                found[name] = most * round(m.drop_prob / most * n) / n  # it is a float32
+                for own in (name + "1", name + "2") if hasattr(block, "norm2") and name.endswith("drop_path") else (name,):  # used twice
+                    found[own] = most * round(m.drop_prob / most * n) / n  # it is a float32
             elif block.has_skip:
                 found[name.replace("drop_path", "stochastic_depth")] = m.drop_prob
             m.drop_prob = 0.0
@@ -357,6 +359,10 @@ def narrow_metaformer(token_mixers, norm_layers, depths=(1, 1, 2, 1), dims=(8, 1
     return MetaFormer(depths=depths, dims=dims, token_mixers=token_mixers, norm_layers=norm_layers, num_classes=10, **kwargs)
 
 
+def narrow_mixer(**kwargs):
+    return MlpMixer(img_size=32, patch_size=8, embed_dim=24, num_blocks=2, num_classes=10, drop_path_rate=0.1, **kwargs)
+
+
 VARIANTS = {
     "alexnet_narrow": (lambda: narrow_alexnet(16, 1), 3, 63),
     "vgg_narrow": (lambda: narrow_vgg([8, "M", 16, "M", 32, 32, "M", 64, "M", 64, "M"], False, 32, 1), 2, 64),
@@ -423,6 +429,10 @@ VARIANTS = {
     "caformer_narrow": (lambda: narrow_metaformer(
         [SepConv, SepConv, Attention, Attention], [LayerNorm2dNoBias] * 2 + [LayerNormNoBias] * 2, head_dim=8,
         layer_scale_init_values=0.2, drop_path_rate=0.15), 3, 64),
+    "mixer_narrow": (lambda: narrow_mixer(mlp_ratio=(0.75, 2.5)), 3, 32),
+    "resmlp_narrow": (lambda: narrow_mixer(mlp_ratio=4, block_layer=partial(ResBlock, init_values=0.1), norm_layer=Affine,
+                                           drop_rate=0.2), 3, 32),
+    "gmlp_narrow": (lambda: narrow_mixer(mlp_ratio=6, block_layer=SpatialGatingBlock, mlp_layer=GatedMlp), 3, 32),
     "swin_narrow": (narrow_swin, 2, 40),
     "swin_v2_narrow": (lambda: narrow_swin_v2([4, 4], 8, [2, 2, 1, 1], [2, 4, 8, 16], [4, 4], 4.0, 0.0, 0.0, 0.2, 10), 2, 40),
     "swin_v2_options_narrow": (lambda: narrow_swin_v2([2, 2], 8, [2, 2, 1, 1], [2, 4, 8, 16], [3, 4], 2.5, NOTHING, 2 * NOTHING,
@@ -444,7 +454,7 @@ VARIANTS = {
                                                 pos_drop_rate=NOTHING, proj_drop_rate=NOTHING), 3, 24),
 }
 
-INITIAL = ("convnext", "poolformer", "convformer", "caformer")  # narrow nets whose initial values are compared
+INITIAL = ("convnext", "poolformer", "convformer", "caformer", "mixer", "resmlp", "gmlp")  # narrow nets whose initial values are compared
 STEPS = {"inception_v3_narrow": 4}  # else 10; after more the rounding of float64 shows
 
 OWN = {
@@ -482,12 +492,15 @@ TIMM += [f"vit_{size}_clip{kind}_224" for size in ("base_patch32", "base_patch16
 META = [f"poolformer{v}_{size}" for v in ("", "v2") for size in ("s12", "s24", "s36", "m36", "m48")]
 META += [f"{kind}former_{size}" for kind in ("conv", "ca") for size in ("s18", "s36", "m36", "b36")]
 TIMM += META
+TIMM += [f"mixer_{size}_224" for size in ("s16", "s32", "b16", "b32", "l16", "l32")]
+TIMM += [f"resmlp_{size}_224" for size in ("12", "24", "36", "big_24")]
+TIMM += [f"gmlp_{size}16_224" for size in ("ti", "s", "b")]
 # Of MetaFormers, by the end of the name.
 META_DROP = {"_s12": 0.1, "_s24": 0.1, "v2_s36": 0.2, "poolformer_s36": 0.2, "_s36": 0.3, "v2_m36": 0.3, "poolformer_m36": 0.3,
              "_m36": 0.4, "_m48": 0.4, "_b36": 0.6, "convformer_s18": 0.2, "caformer_s18": 0.15}
 DROPOUT = {"0": 0.2, "1": 0.2, "2": 0.3, "3": 0.3, "4": 0.4, "5": 0.4, "6": 0.5, "7": 0.5, "s": 0.2, "m": 0.3, "l": 0.4}  # of EfficientNets
 # Large linear layers, and embeddings of places, take images of the usual size.
-WHOLE = ("vit_", "deit", "swin_", "maxvit", "alexnet", "vgg11", "vgg13", "vgg16", "vgg19")
+WHOLE = ("vit_", "deit", "mixer", "resmlp", "gmlp", "swin_", "maxvit", "alexnet", "vgg11", "vgg13", "vgg16", "vgg19")
 
 
 def nets(names):
