@@ -13,6 +13,7 @@ import math
 import os
 import sys
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import timm
@@ -25,7 +26,9 @@ from torchvision.models.googlenet import BasicConv2d, Inception
 from torchvision.models.maxvit import MaxVit, PartitionAttentionLayer
 from torchvision.ops import StochasticDepth
 from timm.layers import DropPath, GatedMlp, LayerNorm, SqueezeExcite
+from timm.models import xcit
 from timm.models._efficientnet_builder import decode_arch_def, round_channels
+from timm.models.cait import Cait
 from timm.models.convnext import ConvNeXt, ConvNeXtBlock
 from timm.models.deit import VisionTransformerDistilled
 from timm.models.efficientnet import EfficientNet
@@ -35,6 +38,8 @@ from timm.models.mobilenetv3 import MobileNetV3
 from timm.models.regnet import RegNet, RegNetCfg
 from timm.models.resnet import Bottleneck, ResNet
 from timm.models.vision_transformer import VisionTransformer
+
+xcit.torch = SimpleNamespace(**{**vars(torch), "float32": torch.float64})  # in which it makes places whatever the net's type
 
 NOTHING = 1e-12  # a probability of dropout that drops nothing
 IMAGES, LABELS, PRODUCT = 100000, 100001, 100002  # streams
@@ -433,6 +438,11 @@ VARIANTS = {
     "resmlp_narrow": (lambda: narrow_mixer(mlp_ratio=4, block_layer=partial(ResBlock, init_values=0.1), norm_layer=Affine,
                                            drop_rate=0.2), 3, 32),
     "gmlp_narrow": (lambda: narrow_mixer(mlp_ratio=6, block_layer=SpatialGatingBlock, mlp_layer=GatedMlp), 3, 32),
+    "cait_narrow": (lambda: Cait(img_size=32, patch_size=8, embed_dim=24, depth=2, num_heads=3, init_values=0.2, drop_path_rate=0.1,
+                                 num_classes=10), 3, 32),
+    "xcit_narrow": (lambda: xcit.Xcit(img_size=48, patch_size=8, embed_dim=24, depth=2, num_heads=3, eta=0.5, tokens_norm=True,
+                                      drop_path_rate=0.1, num_classes=10), 4, 48),
+    "xcit_nano_narrow": (lambda: xcit.Xcit(img_size=64, patch_size=16, embed_dim=48, depth=1, num_heads=4, num_classes=10), 4, 64),
     "swin_narrow": (narrow_swin, 2, 40),
     "swin_v2_narrow": (lambda: narrow_swin_v2([4, 4], 8, [2, 2, 1, 1], [2, 4, 8, 16], [4, 4], 4.0, 0.0, 0.0, 0.2, 10), 2, 40),
     "swin_v2_options_narrow": (lambda: narrow_swin_v2([2, 2], 8, [2, 2, 1, 1], [2, 4, 8, 16], [3, 4], 2.5, NOTHING, 2 * NOTHING,
@@ -454,7 +464,7 @@ VARIANTS = {
                                                 pos_drop_rate=NOTHING, proj_drop_rate=NOTHING), 3, 24),
 }
 
-INITIAL = ("convnext", "poolformer", "convformer", "caformer", "mixer", "resmlp", "gmlp")  # narrow nets whose initial values are compared
+INITIAL = ("convnext", "poolformer", "convformer", "caformer", "mixer", "resmlp", "gmlp", "cait", "xcit")  # narrow nets whose initial values are compared
 STEPS = {"inception_v3_narrow": 4}  # else 10; after more the rounding of float64 shows
 
 OWN = {
@@ -494,13 +504,17 @@ META += [f"{kind}former_{size}" for kind in ("conv", "ca") for size in ("s18", "
 TIMM += META
 TIMM += [f"mixer_{size}_224" for size in ("s16", "s32", "b16", "b32", "l16", "l32")]
 TIMM += [f"resmlp_{size}_224" for size in ("12", "24", "36", "big_24")]
+TIMM += [f"cait_{size}" for size in ("xxs24_224", "xxs24_384", "xxs36_224", "xxs36_384", "xs24_384", "s24_224", "s24_384", "s36_384",
+                                     "m36_384", "m48_448")]
+TIMM += [f"xcit_{size}_p{patch}_224" for size in ("nano_12", "tiny_12", "small_12", "tiny_24", "small_24", "medium_24", "large_24")
+         for patch in (16, 8)]
 TIMM += [f"gmlp_{size}16_224" for size in ("ti", "s", "b")]
 # Of MetaFormers, by the end of the name.
 META_DROP = {"_s12": 0.1, "_s24": 0.1, "v2_s36": 0.2, "poolformer_s36": 0.2, "_s36": 0.3, "v2_m36": 0.3, "poolformer_m36": 0.3,
              "_m36": 0.4, "_m48": 0.4, "_b36": 0.6, "convformer_s18": 0.2, "caformer_s18": 0.15}
 DROPOUT = {"0": 0.2, "1": 0.2, "2": 0.3, "3": 0.3, "4": 0.4, "5": 0.4, "6": 0.5, "7": 0.5, "s": 0.2, "m": 0.3, "l": 0.4}  # of EfficientNets
 # Large linear layers, and embeddings of places, take images of the usual size.
-WHOLE = ("vit_", "deit", "mixer", "resmlp", "gmlp", "swin_", "maxvit", "alexnet", "vgg11", "vgg13", "vgg16", "vgg19")
+WHOLE = ("vit_", "deit", "mixer", "resmlp", "gmlp", "cait", "xcit", "swin_", "maxvit", "alexnet", "vgg11", "vgg13", "vgg16", "vgg19")
 
 
 def nets(names):
