@@ -160,7 +160,7 @@ func (b layer) ofHeads(name string, x *G.Node, n int) *G.Node {
 // classBlock adds the class tokens' attention to themselves and the patches, and then a perceptron, to the tokens.
 func (o CaiT) classBlock(b layer, name string, class, patches *G.Node) *G.Node {
 	gamma := b.factors(o.LayerScale, o.Width, name+".gamma_1", name+".gamma_2")
-	norm := b.sharedNorm(name+".norm1", o.Width)
+	norm := b.sharedNorm(name+".norm1", o.Width, rowEps)
 	y := b.classAttention(name+".attn", norm("", class), norm(".patches", patches), o.Heads)
 	class = b.Add(name+".add1", b.Scale(name+".scaled1", y, gamma[0]), class)
 	y = b.perceptron(name+".mlp", b.LayerNorm(name+".norm2", class, rowEps), 4*o.Width)
@@ -168,12 +168,12 @@ func (o CaiT) classBlock(b layer, name string, class, patches *G.Node) *G.Node {
 }
 
 // sharedNorm adds the parameters of a layer normalisation of several rows.
-func (b layer) sharedNorm(name string, width int) func(part string, x *G.Node) *G.Node {
+func (b layer) sharedNorm(name string, width int, eps float64) func(part string, x *G.Node) *G.Node {
 	weight := b.AddParam(nn.Param{Name: name + ".weight", Shape: op.Shape{width}, BiasOrNorm: true,
 		Init: nn.Init{Distribution: nn.Constant, Scale: 1}})
 	bias := b.bias(name, width)
 	return func(part string, x *G.Node) *G.Node {
-		return b.Apply(name+part, op.LayerNorm{Eps: rowEps}, x, weight, bias)
+		return b.Apply(name+part, op.LayerNorm{Eps: eps}, x, weight, bias)
 	}
 }
 

@@ -164,11 +164,11 @@ func (b layer) covariance(name string, x *G.Node, n, heads int) *G.Node {
 // last leaves patches as they are, since nothing reads them.
 func (o XCiT) classBlock(b layer, name string, class, patches *G.Node, last bool) (newClass, newPatches *G.Node) {
 	gamma := b.factors(o.LayerScale, o.Width, name+".gamma1", name+".gamma2")
-	norm := b.sharedNorm(name+".norm1", o.Width)
+	norm := b.sharedNorm(name+".norm1", o.Width, rowEps)
 	normal := norm(".patches", patches)
 	y := b.classAttention(name+".attn", norm("", class), normal, o.Heads)
 	class = b.Add(name+".add1", b.Scale(name+".scaled1", y, gamma[0]), class)
-	norm = b.sharedNorm(name+".norm2", o.Width)
+	norm = b.sharedNorm(name+".norm2", o.Width, rowEps)
 	class = norm("", class)
 	y = b.perceptron(name+".mlp", class, 4*o.Width)
 	class = b.Add(name+".add2", b.Scale(name+".scaled2", y, gamma[1]), class)
