@@ -33,6 +33,7 @@ from timm.models.convnext import ConvNeXt, ConvNeXtBlock
 from timm.models.deit import VisionTransformerDistilled
 from timm.models.efficientnet import EfficientNet
 from timm.models.metaformer import Attention, GroupNorm1, GroupNorm1NoBias, LayerNorm2dNoBias, LayerNormNoBias, MetaFormer, Pooling, SepConv
+from timm.models.fastvit import AttentionBlock, FastVit, RepConditionalPosEnc, RepMixerBlock
 from timm.models.mlp_mixer import Affine, MlpMixer, ResBlock, SpatialGatingBlock
 from timm.models.mobilenetv3 import MobileNetV3
 from timm.models.regnet import RegNet, RegNetCfg
@@ -135,7 +136,7 @@ def drops(model):
                 n = sum(isinstance(b, ConvNeXtBlock) for b in model.modules()) - 1
                 found[name.replace("drop_path", "stochastic_depth")] = most * round(m.drop_prob / most * n) / n
             elif not hasattr(block, "has_skip"):
-                kinds = (MBConv, TinyVitBlock) if isinstance(model, TinyVit) else type(block)
+                kinds = next((k for k in ((MBConv, TinyVitBlock), (RepMixerBlock, AttentionBlock)) if isinstance(block, k)), type(block))
                 n = sum(isinstance(b, kinds) for b in model.modules()) - 1
                 for own in (name + "1", name + "2") if hasattr(block, "norm2") and name.endswith("drop_path") else (name,):  # used twice
                     found[own] = most * round(m.drop_prob / most * n) / n  # it is a float32
@@ -447,6 +448,9 @@ VARIANTS = {
     "xcit_nano_narrow": (lambda: xcit.Xcit(img_size=64, patch_size=16, embed_dim=48, depth=1, num_heads=4, num_classes=10), 4, 64),
     "tiny_vit_narrow": (lambda: TinyVit(embed_dims=(8, 12, 16, 24), depths=(2, 1, 2, 1), num_heads=(1, 2, 4, 3), window_sizes=(2, 3, 4, 2),
                                         drop_path_rate=0.2, num_classes=10), 4, 64),
+    "fastvit_narrow": (lambda: FastVit(layers=(2, 1, 1, 1), embed_dims=(8, 16, 16, 32), mlp_ratios=(3,) * 4, downsamples=(False,) * 4,
+                                       token_mixers=("repmixer",) * 3 + ("attention",), pos_embs=(None,) * 3 + (RepConditionalPosEnc,),
+                                       drop_path_rate=0.1, num_classes=10), 4, 64),
     "swin_narrow": (narrow_swin, 2, 40),
     "swin_v2_narrow": (lambda: narrow_swin_v2([4, 4], 8, [2, 2, 1, 1], [2, 4, 8, 16], [4, 4], 4.0, 0.0, 0.0, 0.2, 10), 2, 40),
     "swin_v2_options_narrow": (lambda: narrow_swin_v2([2, 2], 8, [2, 2, 1, 1], [2, 4, 8, 16], [3, 4], 2.5, NOTHING, 2 * NOTHING,
@@ -468,7 +472,7 @@ VARIANTS = {
                                                 pos_drop_rate=NOTHING, proj_drop_rate=NOTHING), 3, 24),
 }
 
-INITIAL = ("convnext", "poolformer", "convformer", "caformer", "mixer", "resmlp", "gmlp", "cait", "xcit", "tiny_vit")  # narrow nets whose initial values are compared
+INITIAL = ("convnext", "poolformer", "convformer", "caformer", "mixer", "resmlp", "gmlp", "cait", "xcit", "tiny_vit", "fastvit")  # narrow nets whose initial values are compared
 STEPS = {"inception_v3_narrow": 4}  # else 10; after more the rounding of float64 shows
 
 OWN = {
@@ -517,6 +521,7 @@ TIMM += [f"gmlp_{size}16_224" for size in ("ti", "s", "b")]
 META_DROP = {"_s12": 0.1, "_s24": 0.1, "v2_s36": 0.2, "poolformer_s36": 0.2, "_s36": 0.3, "v2_m36": 0.3, "poolformer_m36": 0.3,
              "_m36": 0.4, "_m48": 0.4, "_b36": 0.6, "convformer_s18": 0.2, "caformer_s18": 0.15}
 TIMM += [f"tiny_vit_{size}" for size in ("5m_224", "11m_224", "21m_224", "21m_384", "21m_512")]
+TIMM += [f"fastvit_{size}" for size in ("t8", "t12", "s12", "sa12", "sa24", "sa36", "ma36")]
 DROPOUT = {"0": 0.2, "1": 0.2, "2": 0.3, "3": 0.3, "4": 0.4, "5": 0.4, "6": 0.5, "7": 0.5, "s": 0.2, "m": 0.3, "l": 0.4}  # of EfficientNets
 # Large linear layers, and embeddings of places, take images of the usual size. XCiT takes two images: for one PyTorch's CPU differentiates
 # its first batch normalisations wrongly, as finite differences show.

@@ -102,6 +102,8 @@ var Narrow = map[string]nn.Architecture{
 	"xcit_nano_narrow": like("xcit_nano_12_p16_224", zoo.XCiT{Patch: 16, Width: 48, Heads: 4, Depth: 1, ClassNorm: true}.Build),
 	"tiny_vit_narrow": like("tiny_vit_21m_224", zoo.TinyViT{Channels: [4]int{8, 12, 16, 24}, Blocks: [4]int{2, 1, 2, 1},
 		Heads: [3]int{2, 4, 3}, Windows: [3]int{3, 4, 2}}.Build),
+	"fastvit_narrow": dropping(0, .1, like("fastvit_sa12", zoo.FastViT{Blocks: [4]int{2, 1, 1, 1}, Channels: [4]int{8, 16, 16, 32},
+		MLPRatio: 3, Attention: true}.Build)),
 	"swin_narrow": like("swin_t", zoo.Swin{Width: 8, Blocks: [4]int{2, 2, 1, 1}, Heads: 2, Window: 4}.Build),
 	"swin_v2_narrow": like("swin_v2_t",
 		zoo.Swin{V2: true, Width: 8, Blocks: [4]int{2, 2, 1, 1}, Heads: 2, Window: 4}.Build),
