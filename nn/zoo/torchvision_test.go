@@ -254,6 +254,9 @@ func (j judge) on(dev device.Device, tol tolerances) {
 	for i, v := range j.read(eval, eval.Model.Logits) {
 		worst = worse(worst, math.Abs(v-j.want.Logits[i])/largest)
 	}
+	if dev.DType() == op.Float32 {
+		tol.logits = max(tol.logits, 10*j.want.Deviation)
+	}
 	if !(worst <= tol.logits) {
 		j.Errorf("%s: logits are off by %.2g of the largest, %.2g is allowed", dev.Name(), worst, tol.logits)
 	}
