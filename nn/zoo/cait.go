@@ -184,7 +184,8 @@ func (b layer) classAttention(name string, class, patches *G.Node, heads int) *G
 	}
 	n, c := class.Shape()[0], class.Shape()[1]
 	tokens := patches.Shape()[0] / n
-	all := b.Concat(name+".tokens", 1, b.Reshape(name+".class", class, n, 1, c), b.Reshape(name+".patches", patches, n, tokens, c))
+	all := b.Concat(name+".tokens", 1, b.Reshape(name+".class", class, n, 1, c),
+		b.Reshape(name+".patches", patches, n, tokens, c))
 	all = b.Reshape(name+".rows", all, n*(1+tokens), c)
 	q, k, v := b.Linear(name+".q", class, c), b.Linear(name+".k", all, c), b.Linear(name+".v", all, c)
 	return b.Linear(name+".proj", b.Attention(name+".attention", q, k, v, n, nn.Attention{Heads: heads}), c)

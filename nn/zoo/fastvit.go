@@ -59,7 +59,8 @@ const fastViTHead = 32
 func (o FastViT) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	b := layer{builder}
 	b.options("FastViT", o).least(1, "Blocks", "Channels", "MLPRatio").
-		that(!o.Attention || o.Channels[3]%fastViTHead == 0, "Channels", fmt.Sprintf("divisible by %d in the last stage", fastViTHead))
+		that(!o.Attention || o.Channels[3]%fastViTHead == 0, "Channels",
+			fmt.Sprintf("divisible by %d in the last stage", fastViTHead))
 	for i := range 3 {
 		c := o.Channels
 		b.options("FastViT", o).that(c[i+1]%max(c[i], 1) == 0, "Channels", "numbers of which each divides the next")
@@ -109,8 +110,8 @@ func (o FastViT) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	return b.Linear("head.fc", x, b.Config().Classes)
 }
 
-// mobileOne is the sum of normalised branches of images x: x itself where the shape stays, the convolution c, and one of
-// 1×1 if c has a larger kernel. Squeeze-and-excitation may follow, and the activation unless it is nil.
+// mobileOne is the sum of normalised branches of images x: x itself where the shape stays, the convolution c, and one
+// of 1×1 if c has a larger kernel. Squeeze-and-excitation may follow, and the activation unless it is nil.
 func (b layer) mobileOne(name string, x *G.Node, c nn.Conv, excite bool, act nn.Activation) *G.Node {
 	if b.Err() != nil {
 		return nil

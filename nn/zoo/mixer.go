@@ -41,7 +41,7 @@ func init() {
 		mixer(nn.Architecture{
 			Name:      "resmlp_" + v.name + "_224",
 			Summary:   "ResMLP-" + v.name,
-			Reference: "Touvron et al., ResMLP: feedforward networks for image classification with data-efficient training, 2021",
+			Reference: "Touvron et al., ResMLP: feedforward networks for image classification, 2021",
 		}, v.net)
 	}
 	for _, v := range []struct {
@@ -66,8 +66,8 @@ func mixer(a nn.Architecture, net Mixer) {
 	imageNet(a)
 }
 
-// Mixer are the options of a net whose linear layers mix the elements of tokens, and the tokens of an image. Its weights
-// fit images of one size.
+// Mixer are the options of a net whose linear layers mix the elements of tokens, and the tokens of an image. Its
+// weights fit images of one size.
 type Mixer struct {
 	Patch  int // height and width of a patch; timm's patch_size
 	Width  int // elements of a token; timm's embed_dim
@@ -81,8 +81,9 @@ type Mixer struct {
 	// timm's SpatialGatingBlock.
 	Gate bool
 
-	TokenRatio float64 // elements of the hidden layer that mixes tokens for each of a token; 0 means .5; timm's mlp_ratio[0]
-	MLPRatio   float64 // those of the other hidden layer; 0 means 4; timm's mlp_ratio[1]
+	// TokenRatio is the number of elements of the hidden layer that mixes tokens for each of a token, and MLPRatio that of
+	// the other hidden layer; 0 means .5 and 4. They are timm's mlp_ratio.
+	TokenRatio, MLPRatio float64
 }
 
 // gateEps is added to the variances of the hidden layers of gMLP.

@@ -20,8 +20,10 @@ func init() {
 		{"5m", 224, 235, 0, TinyViT{Channels: [4]int{64, 128, 160, 320}, Heads: [3]int{4, 5, 10}}},
 		{"11m", 224, 235, .1, TinyViT{Channels: [4]int{64, 128, 256, 448}, Heads: [3]int{4, 8, 14}}},
 		{"21m", 224, 235, .2, TinyViT{Channels: [4]int{96, 192, 384, 576}, Heads: [3]int{6, 12, 18}}},
-		{"21m", 384, 384, .1, TinyViT{Channels: [4]int{96, 192, 384, 576}, Heads: [3]int{6, 12, 18}, Windows: [3]int{12, 24, 12}}},
-		{"21m", 512, 512, .1, TinyViT{Channels: [4]int{96, 192, 384, 576}, Heads: [3]int{6, 12, 18}, Windows: [3]int{16, 32, 16}}},
+		{"21m", 384, 384, .1,
+			TinyViT{Channels: [4]int{96, 192, 384, 576}, Heads: [3]int{6, 12, 18}, Windows: [3]int{12, 24, 12}}},
+		{"21m", 512, 512, .1,
+			TinyViT{Channels: [4]int{96, 192, 384, 576}, Heads: [3]int{6, 12, 18}, Windows: [3]int{16, 32, 16}}},
 	} {
 		v.net.Blocks = [4]int{2, 2, 6, 2}
 		imageNet(nn.Architecture{
@@ -138,8 +140,8 @@ func (b layer) windowBlock(name string, x, image *G.Node, heads, window int, dro
 	return b.rowResidual(name+".drop_path2", y, x, n, drop)
 }
 
-// offsetAttention is attention for the rows x of images, within windows, whose tokens are normalised. Scores have a bias
-// for each head and distance, down and across. Queries, keys and values of a head follow each other.
+// offsetAttention is attention for the rows x of images, within windows, whose tokens are normalised. Scores have a
+// bias for each head and distance, down and across. Queries, keys and values of a head follow each other.
 func (b layer) offsetAttention(name string, x *G.Node, w nn.Windows, heads int) *G.Node {
 	c, t := x.Shape()[1], w.Rows*w.Columns
 	table := b.AddParam(nn.Param{Name: name + ".attention_biases", Shape: op.Shape{heads, t}, BiasOrNorm: true})
@@ -162,8 +164,8 @@ func (b layer) offsetAttention(name string, x *G.Node, w nn.Windows, heads int) 
 			places = append(places, int32(down*w.Columns+across))
 		}
 	}
-	scores := b.Gather(name+".by_pair", table, 1, b.Constant(name+".offsets", op.Tensor{Shape: op.Shape{t * t}, Data: places}))
-	scores = b.Reshape(name+".bias", scores, heads, t, t)
+	offsets := b.Constant(name+".offsets", op.Tensor{Shape: op.Shape{t * t}, Data: places})
+	scores := b.Reshape(name+".bias", b.Gather(name+".by_pair", table, 1, offsets), heads, t, t)
 	if b.Err() != nil {
 		return nil
 	}

@@ -35,8 +35,8 @@ func (p *picking) each(f func(from, to int)) {
 // lines is the number of lines along the axis.
 func (p *picking) lines() int { return p.outer.Size() * p.inner.Size() }
 
-// inBlocks is a phase that calls f for ranges of n elements along the axis. f does the given number of steps for each in
-// a line; a range is about work.ElementBlock steps.
+// inBlocks is a phase that calls f for ranges of n elements along the axis. f does the given number of steps for each
+// in a line; a range is about work.ElementBlock steps.
 func (p *picking) inBlocks(n, steps int, f func(first, end int)) work.Phase {
 	each := max(1, work.ElementBlock/max(1, p.lines()*steps))
 	return work.Phase{Blocks: work.Ceil(n, each), Run: func(_, block int) {
