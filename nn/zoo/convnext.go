@@ -60,7 +60,7 @@ func init() {
 			MinSize:       32,
 			Interpolation: bicubic,
 			Resize:        256,
-			Block:         `^(stages\.\d\.blocks\.\d+)\.`,
+			Block:         timmStage,
 			Init:          convNeXtInitial,
 			Build:         net.Build,
 		}

@@ -254,6 +254,9 @@ func (j judge) on(dev device.Device, tol tolerances) {
 	for i, v := range j.read(eval, eval.Model.Logits) {
 		worst = worse(worst, math.Abs(v-j.want.Logits[i])/largest)
 	}
+	if dev.DType() == op.Float32 {
+		tol.logits = max(tol.logits, 10*j.want.Deviation)
+	}
 	if !(worst <= tol.logits) {
 		j.Errorf("%s: logits are off by %.2g of the largest, %.2g is allowed", dev.Name(), worst, tol.logits)
 	}
@@ -418,7 +421,7 @@ func formula(stream uint64, e nn.Entry) op.Tensor {
 			return (2*u - 1) * math.Sqrt(3/float64(e.Shape[1:].Size()))
 		case e.Kind == nn.RunningVar:
 			return .5 + u
-		case strings.HasSuffix(e.Name, ".weight"):
+		case strings.HasSuffix(e.Name, ".weight"), strings.HasSuffix(e.Name, ".scale"):
 			return .75 + .5*u
 		}
 		return .2 * (2*u - 1)

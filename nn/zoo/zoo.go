@@ -56,6 +56,9 @@ func cifar(a nn.Architecture) {
 // timmBlock finds the blocks of timm's MobileNets and EfficientNets.
 const timmBlock = `^(blocks\.\d+\.\d+)\.`
 
+// timmStage finds the blocks of timm's nets that have stages.
+const timmStage = `^(stages\.\d\.blocks\.\d+)\.`
+
 // layer is a *nn.Builder with the layers that families share. Sizes are odd and padded such that a stride of 1 keeps
 // the extent.
 type layer struct{ *nn.Builder }

@@ -13,6 +13,7 @@ import math
 import os
 import sys
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import timm
@@ -24,17 +25,25 @@ from torchvision.models import convnext, densenet, efficientnet, inception, mobi
 from torchvision.models.googlenet import BasicConv2d, Inception
 from torchvision.models.maxvit import MaxVit, PartitionAttentionLayer
 from torchvision.ops import StochasticDepth
-from timm.layers import DropPath, LayerNorm, RotaryEmbeddingCat, SqueezeExcite
+from timm.layers import DropPath, GatedMlp, LayerNorm, RotaryEmbeddingCat, SqueezeExcite
 from timm.layers.pos_embed_sincos import RotaryEmbeddingDinoV3
+from timm.models import xcit
 from timm.models._efficientnet_builder import decode_arch_def, round_channels
+from timm.models.cait import Cait
 from timm.models.convnext import ConvNeXt, ConvNeXtBlock
 from timm.models.deit import VisionTransformerDistilled
 from timm.models.efficientnet import EfficientNet
 from timm.models.eva import Eva
+from timm.models.metaformer import Attention, GroupNorm1, GroupNorm1NoBias, LayerNorm2dNoBias, LayerNormNoBias, MetaFormer, Pooling, SepConv
+from timm.models.fastvit import AttentionBlock, FastVit, RepConditionalPosEnc, RepMixerBlock
+from timm.models.mlp_mixer import Affine, MlpMixer, ResBlock, SpatialGatingBlock
 from timm.models.mobilenetv3 import MobileNetV3
 from timm.models.regnet import RegNet, RegNetCfg
 from timm.models.resnet import Bottleneck, ResNet
+from timm.models.tiny_vit import MBConv, TinyVit, TinyVitBlock
 from timm.models.vision_transformer import VisionTransformer
+
+xcit.torch = SimpleNamespace(**{**vars(torch), "float32": torch.float64})  # in which it makes places whatever the net's type
 
 NOTHING = 1e-12  # a probability of dropout that drops nothing
 IMAGES, LABELS, PRODUCT = 100000, 100001, 100002  # streams
@@ -60,7 +69,7 @@ def value(k, name, shape):
         x = (2 * u - 1) * math.sqrt(3 / math.prod(shape[1:]))
     elif name.endswith("running_var"):
         x = 0.5 + u
-    elif name.endswith(".weight"):
+    elif name.endswith((".weight", ".scale")):
         x = 0.75 + 0.5 * u
     else:
         x = 0.2 * (2 * u - 1)
@@ -153,8 +162,10 @@ def drops(model):
                 n = sum(isinstance(b, ConvNeXtBlock) for b in model.modules()) - 1
                 found[name.replace("drop_path", "stochastic_depth")] = most * round(m.drop_prob / most * n) / n
             elif not hasattr(block, "has_skip"):
-                n = len(model.blocks) - 1
-                found[name] = most * round(m.drop_prob / most * n) / n  # it is a float32
+                kinds = next((k for k in ((MBConv, TinyVitBlock), (RepMixerBlock, AttentionBlock)) if isinstance(block, k)), type(block))
+                n = sum(isinstance(b, kinds) for b in model.modules()) - 1
+                for own in (name + "1", name + "2") if hasattr(block, "norm2") and name.endswith("drop_path") else (name,):  # used twice
+                    found[own] = most * round(m.drop_prob / most * n) / n  # it is a float32
             elif block.has_skip:
                 found[name.replace("drop_path", "stochastic_depth")] = m.drop_prob
             m.drop_prob = 0.0
@@ -390,6 +401,14 @@ MB, Fused = efficientnet.MBConvConfig, efficientnet.FusedMBConvConfig
 VGG16 = [64, 64, "M", 128, 128, "M"] + 3 * [256] + ["M"] + 3 * [512] + ["M"] + 3 * [512] + ["M"]
 
 # Name: net, batch, size of the images. package zoo's test has the same names.
+def narrow_metaformer(token_mixers, norm_layers, depths=(1, 1, 2, 1), dims=(8, 12, 16, 24), **kwargs):
+    return MetaFormer(depths=depths, dims=dims, token_mixers=token_mixers, norm_layers=norm_layers, num_classes=10, **kwargs)
+
+
+def narrow_mixer(**kwargs):
+    return MlpMixer(img_size=32, patch_size=8, embed_dim=24, num_blocks=2, num_classes=10, drop_path_rate=0.1, **kwargs)
+
+
 VARIANTS = {
     "alexnet_narrow": (lambda: narrow_alexnet(16, 1), 3, 63),
     "vgg_narrow": (lambda: narrow_vgg([8, "M", 16, "M", 32, 32, "M", 64, "M", 64, "M"], False, 32, 1), 2, 64),
@@ -448,6 +467,28 @@ VARIANTS = {
                                               num_classes=10), 3, 64),
     "convnextv2_narrow": (lambda: ConvNeXt(depths=(1, 2, 1, 1), dims=(8, 16, 32, 64), use_grn=True, ls_init_value=None,
                                            drop_path_rate=0.1, num_classes=10), 3, 64),
+    "poolformer_narrow": (lambda: narrow_metaformer(
+        Pooling, GroupNorm1, downsample_norm=None, mlp_act=nn.GELU, mlp_bias=True, layer_scale_init_values=0.2,
+        res_scale_init_values=None, use_mlp_head=False, drop_path_rate=0.1), 3, 52),
+    "poolformerv2_narrow": (lambda: narrow_metaformer(Pooling, GroupNorm1NoBias, use_mlp_head=False, drop_path_rate=0.1), 3, 64),
+    "convformer_narrow": (lambda: narrow_metaformer(SepConv, LayerNorm2dNoBias, (1, 1, 1, 2), (8, 12, 16, 16), drop_path_rate=0.2), 3, 64),
+    "caformer_narrow": (lambda: narrow_metaformer(
+        [SepConv, SepConv, Attention, Attention], [LayerNorm2dNoBias] * 2 + [LayerNormNoBias] * 2, head_dim=8,
+        layer_scale_init_values=0.2, drop_path_rate=0.15), 3, 64),
+    "mixer_narrow": (lambda: narrow_mixer(mlp_ratio=(0.75, 2.5)), 3, 32),
+    "resmlp_narrow": (lambda: narrow_mixer(mlp_ratio=4, block_layer=partial(ResBlock, init_values=0.1), norm_layer=Affine,
+                                           drop_rate=0.2), 3, 32),
+    "gmlp_narrow": (lambda: narrow_mixer(mlp_ratio=6, block_layer=SpatialGatingBlock, mlp_layer=GatedMlp), 3, 32),
+    "cait_narrow": (lambda: Cait(img_size=32, patch_size=8, embed_dim=24, depth=2, num_heads=3, init_values=0.2, drop_path_rate=0.1,
+                                 num_classes=10), 3, 32),
+    "xcit_narrow": (lambda: xcit.Xcit(img_size=48, patch_size=8, embed_dim=24, depth=2, num_heads=3, eta=0.5, tokens_norm=True,
+                                      drop_path_rate=0.1, num_classes=10), 4, 48),
+    "xcit_nano_narrow": (lambda: xcit.Xcit(img_size=64, patch_size=16, embed_dim=48, depth=1, num_heads=4, num_classes=10), 4, 64),
+    "tiny_vit_narrow": (lambda: TinyVit(embed_dims=(8, 12, 16, 24), depths=(2, 1, 2, 1), num_heads=(1, 2, 4, 3), window_sizes=(2, 3, 4, 2),
+                                        drop_path_rate=0.2, num_classes=10), 4, 64),
+    "fastvit_narrow": (lambda: FastVit(layers=(2, 1, 1, 1), embed_dims=(8, 16, 16, 32), mlp_ratios=(3,) * 4, downsamples=(False,) * 4,
+                                       token_mixers=("repmixer",) * 3 + ("attention",), pos_embs=(None,) * 3 + (RepConditionalPosEnc,),
+                                       drop_path_rate=0.1, num_classes=10), 4, 64),
     "swin_narrow": (narrow_swin, 2, 40),
     "swin_v2_narrow": (lambda: narrow_swin_v2([4, 4], 8, [2, 2, 1, 1], [2, 4, 8, 16], [4, 4], 4.0, 0.0, 0.0, 0.2, 10), 2, 40),
     "swin_v2_options_narrow": (lambda: narrow_swin_v2([2, 2], 8, [2, 2, 1, 1], [2, 4, 8, 16], [3, 4], 2.5, NOTHING, 2 * NOTHING,
@@ -477,6 +518,7 @@ VARIANTS = {
                                               proj_drop_rate=NOTHING, attn_drop_rate=2 * NOTHING), 3, 24),
 }
 
+INITIAL = ("convnext", "poolformer", "convformer", "caformer", "mixer", "resmlp", "gmlp", "cait", "xcit", "tiny_vit", "fastvit")  # narrow nets whose initial values are compared
 STEPS = {"inception_v3_narrow": 4}  # else 10; after more the rounding of float64 shows
 
 OWN = {
@@ -515,9 +557,25 @@ TIMM += ["vit_tiny_patch16_dinov3_qkvb"]
 TIMM += [f"vit_{size}_patch16_dinov3{kind}" for size in ("small", "small_plus", "base", "large", "huge_plus") for kind in ("", "_qkvb")]
 TIMM += [f"eva02_{size}_patch14_{pixels}" for size, large in (("tiny", 336), ("small", 336), ("base", 448), ("large", 448))
          for pixels in (224, large)]
+META = [f"poolformer{v}_{size}" for v in ("", "v2") for size in ("s12", "s24", "s36", "m36", "m48")]
+META += [f"{kind}former_{size}" for kind in ("conv", "ca") for size in ("s18", "s36", "m36", "b36")]
+TIMM += META
+TIMM += [f"mixer_{size}_224" for size in ("s16", "s32", "b16", "b32", "l16", "l32")]
+TIMM += [f"resmlp_{size}_224" for size in ("12", "24", "36", "big_24")]
+TIMM += [f"cait_{size}" for size in ("xxs24_224", "xxs24_384", "xxs36_224", "xxs36_384", "xs24_384", "s24_224", "s24_384", "s36_384",
+                                     "m36_384", "m48_448")]
+TIMM += [f"xcit_{size}_p{patch}_224" for size in ("nano_12", "tiny_12", "small_12", "tiny_24", "small_24", "medium_24", "large_24")
+         for patch in (16, 8)]
+TIMM += [f"gmlp_{size}16_224" for size in ("ti", "s", "b")]
+# Of MetaFormers, by the end of the name.
+META_DROP = {"_s12": 0.1, "_s24": 0.1, "v2_s36": 0.2, "poolformer_s36": 0.2, "_s36": 0.3, "v2_m36": 0.3, "poolformer_m36": 0.3,
+             "_m36": 0.4, "_m48": 0.4, "_b36": 0.6, "convformer_s18": 0.2, "caformer_s18": 0.15}
+TIMM += [f"tiny_vit_{size}" for size in ("5m_224", "11m_224", "21m_224", "21m_384", "21m_512")]
+TIMM += [f"fastvit_{size}" for size in ("t8", "t12", "s12", "sa12", "sa24", "sa36", "ma36")]
 DROPOUT = {"0": 0.2, "1": 0.2, "2": 0.3, "3": 0.3, "4": 0.4, "5": 0.4, "6": 0.5, "7": 0.5, "s": 0.2, "m": 0.3, "l": 0.4}  # of EfficientNets
-# Large linear layers, and embeddings of places, take images of the usual size.
-WHOLE = ("vit_", "deit", "eva02_", "swin_", "maxvit", "alexnet", "vgg11", "vgg13", "vgg16", "vgg19")
+# Large linear layers, and embeddings of places, take images of the usual size. XCiT takes two images: for one PyTorch's CPU differentiates
+# its first batch normalisations wrongly, as finite differences show.
+WHOLE = ("vit_", "deit", "eva02_", "mixer", "resmlp", "gmlp", "cait", "swin_", "maxvit", "alexnet", "vgg11", "vgg13", "vgg16", "vgg19")
 
 
 def nets(names):
@@ -535,6 +593,8 @@ def nets(names):
                 kwargs = {"drop_path_rate": 0.1}
             elif name.startswith("convnextv2_"):
                 kwargs = {"drop_path_rate": 0.2 if name.endswith(("tiny", "large")) else 0.1}
+            elif name in META:
+                kwargs = {"drop_path_rate": next(p for end, p in META_DROP.items() if name.endswith(end))}
             elif "_dinov" in name or name.startswith("eva02_"):
                 kwargs = {"img_size": 224}
             elif "mobilenetv3_" in name or "mobilenetv2_" in name:
@@ -592,7 +652,7 @@ def write(path, name, build, batch, size, steps, whole=False):
     y = torch.arange(batch) % classes
     out = {"net": name, "batch": batch, "size": size, "classes": classes, "dropped": dropped,
            "state": [[n, list(v.shape)] for n, v in model.state_dict().items()]}
-    if whole and name not in OWN or name.startswith("convnext") or "options" in name or "timm" in name:
+    if whole and name not in OWN or name.startswith(INITIAL) or "options" in name or "timm" in name:
         out["initial"] = first
     with torch.no_grad():
         logits = model.eval()(x)

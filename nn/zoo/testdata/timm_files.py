@@ -22,8 +22,9 @@ NETS = ["resnet18", "densenet121", "efficientnet_b0", "convnext_tiny", "swin_tin
         "tf_efficientnetv2_s", "tf_efficientnetv2_b0", "tf_mobilenetv3_large_100", "tf_mobilenetv3_small_100", "efficientnet_b5",
         "regnety_004", "mobilenetv2_100", "mnasnet_100", "vgg11_bn", "regnety_008", "mobilenetv2_110d", "mobilenetv3_small_050",
         "resnet50d", "seresnet50", "convnext_nano", "convnextv2_nano", "convnextv2_tiny",
-        "vit_small_patch14_reg4_dinov2", "vit_base_patch32_clip_quickgelu_224", "inception_v3",
-        "vit_small_patch16_dinov3", "eva02_tiny_patch14_336"]
+        "vit_small_patch14_reg4_dinov2", "vit_base_patch32_clip_quickgelu_224", "inception_v3", "vit_small_patch16_dinov3",
+        "eva02_tiny_patch14_336", "poolformer_s12", "caformer_s18", "resmlp_12_224", "cait_xxs24_224", "xcit_nano_12_p16_224",
+        "tiny_vit_5m_224"]
 
 torch.set_num_threads(1)
 for name in sys.argv[2:] or NETS:

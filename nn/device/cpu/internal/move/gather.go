@@ -35,14 +35,12 @@ func (p *picking) each(f func(from, to int)) {
 // lines is the number of lines along the axis.
 func (p *picking) lines() int { return p.outer.Size() * p.inner.Size() }
 
-// inBlocks is a phase that calls f for each of n elements along the axis. f does the given number of steps in a line; a
-// block is about work.ElementBlock steps.
-func (p *picking) inBlocks(n, steps int, f func(i int)) work.Phase {
+// inBlocks is a phase that calls f for ranges of n elements along the axis. f does the given number of steps for each
+// in a line; a range is about work.ElementBlock steps.
+func (p *picking) inBlocks(n, steps int, f func(first, end int)) work.Phase {
 	each := max(1, work.ElementBlock/max(1, p.lines()*steps))
 	return work.Phase{Blocks: work.Ceil(n, each), Run: func(_, block int) {
-		for i := block * each; i < min((block+1)*each, n); i++ {
-			f(i)
-		}
+		f(block*each, min((block+1)*each, n))
 	}}
 }
 
@@ -51,13 +49,15 @@ func gather(s work.Step, o op.Gather) (*work.Lowering, error) {
 	extent := s.InType(0).Shape[o.Axis]
 	return work.Data(s, func(st *work.Storage) []work.Phase {
 		x, index, dst := st.Floats(s.In[0]), work.Value[int32](st, s.In[1]), st.Floats(s.Out)
-		return []work.Phase{p.inBlocks(len(index), 1, func(k int) {
-			i, a, b := int(index[k]), p.from[o.Axis], p.to[o.Axis]
+		a, b := p.from[o.Axis], p.to[o.Axis]
+		return []work.Phase{p.inBlocks(len(index), 1, func(first, end int) {
 			p.each(func(from, to int) {
-				if i >= 0 && i < extent {
-					dst[to+k*b] = x[from+i*a]
-				} else {
-					dst[to+k*b] = 0
+				for k := first; k < end; k++ {
+					if i := int(index[k]); i >= 0 && i < extent {
+						dst[to+k*b] = x[from+i*a]
+					} else {
+						dst[to+k*b] = 0
+					}
 				}
 			})
 		})}
@@ -71,16 +71,18 @@ func gatherGrad(s work.Step, o op.GatherGrad) (*work.Lowering, error) {
 		dy, index, dst := st.Floats(s.In[0]), work.Value[int32](st, s.In[1]), st.Floats(s.Out)
 		places := newPlaces(o.Extent, len(index))
 		steps := 1 + len(index)/o.Extent
+		a, b := p.from[o.Axis], p.to[o.Axis]
 		return []work.Phase{
 			{Blocks: 1, Run: func(int, int) { places.sort(index) }},
-			p.inBlocks(o.Extent, steps, func(i int) {
-				a, b, picked := p.from[o.Axis], p.to[o.Axis], places.of(i)
+			p.inBlocks(o.Extent, steps, func(first, end int) {
 				p.each(func(from, to int) {
-					sum := 0.0
-					for _, k := range picked {
-						sum += float64(dy[to+k*b])
+					for i := first; i < end; i++ {
+						sum := 0.0
+						for _, k := range places.of(i) {
+							sum += float64(dy[to+k*b])
+						}
+						dst[from+i*a] = float32(sum)
 					}
-					dst[from+i*a] = float32(sum)
 				})
 			}),
 		}

@@ -42,7 +42,11 @@ func TestInBlocks(t *testing.T) {
 	} {
 		p := &picking{outer: op.Shape{c.lines}}
 		seen := make([]int, c.n)
-		phase := p.inBlocks(c.n, c.steps, func(i int) { seen[i]++ })
+		phase := p.inBlocks(c.n, c.steps, func(first, end int) {
+			for i := first; i < end; i++ {
+				seen[i]++
+			}
+		})
 		for block := range phase.Blocks {
 			phase.Run(0, block)
 		}
