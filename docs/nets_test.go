@@ -34,12 +34,12 @@ timm's. ~go test ./nn/zoo~ compares parameters, GFLOP and preparation with those
 `)
 	table := "| family | nets | parameters |\n|-|-|-|\n"
 	family := ""
-	var sizes, single []sized // of a family, and of families of one net
+	var sizes, few []sized // of a family, and of families of one or two nets
 	row := func() {
 		slices.SortStableFunc(sizes, func(a, b sized) int { return cmp.Compare(a.parameters, b.parameters) })
 		least, most := sizes[0], sizes[len(sizes)-1]
-		if len(sizes) == 1 {
-			single = append(single, least)
+		if len(sizes) <= 2 {
+			few = append(few, sizes...)
 			return
 		}
 		table += fmt.Sprintf("| %s | %d, ~%s~ to ~%s~ | %s to %s |\n", family, len(sizes), least.name, most.name,
@@ -77,7 +77,7 @@ timm's. ~go test ./nn/zoo~ compares parameters, GFLOP and preparation with those
 	}
 	row()
 	var names, parameters []string
-	for _, s := range single {
+	for _, s := range few {
 		names, parameters = append(names, s.name), append(parameters, millions(s.parameters))
 	}
 	table += fmt.Sprintf("| others | ~%s~ | %s |\n", strings.Join(names, "~, ~"), strings.Join(parameters, ", "))

@@ -50,6 +50,11 @@ func TestOptions(t *testing.T) {
 		change(&s)
 		return zoo.MobileNetV4{Stem: 8, Stages: [][]zoo.UniversalBlock{{universal, s}}}
 	}
+	mobiles := func(change func(s *zoo.MobileViTStage)) zoo.MobileViT {
+		s := zoo.MobileViTStage{Stride: 1, Blocks: 1, Expansion: 2, Out: 16, Depth: 1, Width: 8}
+		change(&s)
+		return zoo.MobileViT{Stem: 8, Stages: []zoo.MobileViTStage{s}}
+	}
 	for _, c := range []struct {
 		o    buildable
 		want string
@@ -147,6 +152,13 @@ func TestOptions(t *testing.T) {
 			"zoo.Swin.Window is 1: must be at least 2 with V2"},
 		{zoo.Swin{Blocks: [4]int{1, 1, 1, 1}, Width: 8, Heads: 2, V2: true, WindowWidth: 1},
 			"zoo.Swin.WindowWidth is 1: must be 0 or at least 2 with V2"},
+		{zoo.MobileViT{Stem: 8}, "zoo.MobileViT.Stages is []: must be at least one"},
+		{mobiles(func(s *zoo.MobileViTStage) { s.Stride = 3 }), "zoo.MobileViT.Stages[0].Stride is 3: must be 1 or 2"},
+		{mobiles(func(s *zoo.MobileViTStage) { s.Blocks = 0 }), "zoo.MobileViT.Stages[0].Blocks is 0: must be at least 1"},
+		{mobiles(func(s *zoo.MobileViTStage) { s.Width = 0 }),
+			"zoo.MobileViT.Stages[0].Width is 0: must be at least 1 with Depth, else 0"},
+		{mobiles(func(s *zoo.MobileViTStage) { s.Width = 6 }),
+			"zoo.MobileViT.Stages[0].Width is 6: must be divisible by Heads, which is 4"},
 		{zoo.MobileNetV4{Stem: 8}, "zoo.MobileNetV4.Stages is []: must be at least one"},
 		{zoo.MobileNetV4{Stages: [][]zoo.UniversalBlock{{universal}}}, "zoo.MobileNetV4.Stem is 0: must be at least 1"},
 		{zoo.MobileNetV4{Stem: 8, Width: -1, Stages: [][]zoo.UniversalBlock{{universal}}},
@@ -225,6 +237,9 @@ var small = []struct {
 	{zoo.Swin{Blocks: [4]int{1, 1, 1, 1}, Width: 8, Heads: 2}, 0},
 	{zoo.Swin{Blocks: [4]int{1, 1, 1, 1}, Width: 8, Heads: 2, V2: true}, 0},
 	{zoo.MobileNetV4{Stem: 8, Stages: [][]zoo.UniversalBlock{{{Plain: 3, Stride: 2, Out: 8, Blocks: 1}}}}, 1},
+	{zoo.MobileViT{Stem: 8, Stages: []zoo.MobileViTStage{{Stride: 2, Blocks: 1, Expansion: 1, Out: 8, Depth: 1, Width: 8}}}, 1},
+	{zoo.MobileViT{Stem: 8, Separable: true,
+		Stages: []zoo.MobileViTStage{{Stride: 2, Blocks: 1, Expansion: 1, Out: 8, Depth: 1, Width: 8}}}, 1},
 	{zoo.VGG{Blocks: [5]int{1, 1, 1, 1, 1}, Width: 8, Hidden: 8, Pool: 2}, 64},
 	{zoo.ViT{Patch: 8, Width: 24, Depth: 1, Heads: 3}, 0},
 	{zoo.WideResNet{Depth: 10}, 1},

@@ -11,6 +11,7 @@ with numbers of a formula.
 import json
 import math
 import os
+import re
 import sys
 from functools import partial
 
@@ -26,10 +27,12 @@ from torchvision.models.maxvit import MaxVit, PartitionAttentionLayer
 from torchvision.ops import StochasticDepth
 from timm.layers import DropPath, LayerNorm, SqueezeExcite
 from timm.models._efficientnet_builder import decode_arch_def, round_channels
+from timm.models.byobnet import ByobNet, ByoModelCfg
 from timm.models.convnext import ConvNeXt, ConvNeXtBlock
 from timm.models.deit import VisionTransformerDistilled
 from timm.models.efficientnet import EfficientNet
 from timm.models.mobilenetv3 import MobileNetV3
+from timm.models.mobilevit import _inverted_residual_block, _mobilevit_block, _mobilevitv2_block
 from timm.models.regnet import RegNet, RegNetCfg
 from timm.models.resnet import Bottleneck, ResNet
 from timm.models.vision_transformer import VisionTransformer
@@ -99,7 +102,7 @@ def drops(model):
     """Names and probabilities of the layers that drop something, and no more of it."""
     found = {}
     most = round(max((m.drop_prob for m in model.modules() if isinstance(m, DropPath)), default=0), 6)
-    if getattr(model, "drop_rate", 0) > 0:  # timm's, a function
+    if getattr(model, "drop_rate", 0) > 0 and not hasattr(getattr(model, "head", None), "drop"):  # timm's, a function
         found["dropout"], model.drop_rate = model.drop_rate, 0.0
     for name, m in model.named_modules():
         if isinstance(m, densenet._DenseLayer) and m.drop_rate > 0:
@@ -126,6 +129,10 @@ def drops(model):
             if isinstance(block, ConvNeXtBlock):
                 n = sum(isinstance(b, ConvNeXtBlock) for b in model.modules()) - 1
                 found[name.replace("drop_path", "stochastic_depth")] = most * round(m.drop_prob / most * n) / n
+            elif isinstance(model, ByobNet):
+                n = sum(len(s) for s in model.stages) - 1
+                if m.drop_prob > 0 and getattr(block, "shortcut", block) is not None:  # else no residual branch
+                    found[re.sub("drop_path$", "stochastic_depth", name)] = most * round(m.drop_prob / most * n) / n
             elif not hasattr(block, "has_skip"):
                 n = len(model.blocks) - 1
                 found[name] = most * round(m.drop_prob / most * n) / n  # it is a float32
@@ -335,6 +342,11 @@ def narrow_clip(act, **kwargs):
                              norm_layer=partial(LayerNorm, eps=1e-5), num_classes=10, **kwargs)
 
 
+def narrow_mobilevit(*blocks, **kwargs):
+    cfg = ByoModelCfg(blocks=blocks, stem_chs=8, stem_type="3x3", stem_pool="", downsample="", act_layer="silu", **kwargs)
+    return ByobNet(cfg, num_classes=10, drop_rate=0.2, drop_path_rate=0.2)
+
+
 def narrow_maxvit():
     return MaxVit((64, 64), 8, 4, [8, 16], [1, 2], 4, 0.2, num_classes=10)
 
@@ -415,6 +427,10 @@ VARIANTS = {
     "swin_v2_options_narrow": (lambda: narrow_swin_v2([2, 2], 8, [2, 2, 1, 1], [2, 4, 8, 16], [3, 4], 2.5, NOTHING, 2 * NOTHING,
                                                       0.2, 10), 2, 20),
     "maxvit_narrow": (narrow_maxvit, 2, 64),
+    "mobilevit_timm_narrow": (lambda: narrow_mobilevit(
+        _inverted_residual_block(2, 8, 1, 2), _mobilevit_block(1, 16, 2, 12, 2, 2), _mobilevit_block(2, 24, 2, 20, 1, 2), num_features=40), 3, 36),
+    "mobilevitv2_timm_narrow": (lambda: narrow_mobilevit(
+        _inverted_residual_block(2, 8, 1, 2), _mobilevitv2_block(1, 16, 2, 2), _mobilevitv2_block(2, 32, 2, 1)), 3, 36),
     "deit_narrow": (narrow_deit, 3, 24),
     "vit_torchvision_options_narrow": (lambda: vision_transformer.VisionTransformer(24, 8, 2, 3, 24, 60, NOTHING, 2 * NOTHING, 10, 16), 3, 24),
     "deit_options_narrow": (deit_options, 3, 24),
@@ -465,6 +481,8 @@ TIMM += [f"convnextv2_{size}" for size in ("atto", "femto", "pico", "nano", "tin
 TIMM += [f"vit_{size}_patch14{kind}_dinov2" for size in ("small", "base", "large") for kind in ("", "_reg4")]
 TIMM += [f"deit3_{size}_patch16_224" for size in ("small", "medium", "base", "large")]
 TIMM += [f"vit_{size}_clip{kind}_224" for size in ("base_patch32", "base_patch16", "large_patch14") for kind in ("", "_quickgelu")]
+TIMM += ["mobilevit_xxs", "mobilevit_xs", "mobilevit_s"]
+TIMM += [f"mobilevitv2_{size}" for size in ("050", "075", "100", "125", "150", "175", "200")]
 DROPOUT = {"0": 0.2, "1": 0.2, "2": 0.3, "3": 0.3, "4": 0.4, "5": 0.4, "6": 0.5, "7": 0.5, "s": 0.2, "m": 0.3, "l": 0.4}  # of EfficientNets
 # Large linear layers, and embeddings of places, take images of the usual size.
 WHOLE = ("vit_", "deit", "swin_", "maxvit", "alexnet", "vgg11", "vgg13", "vgg16", "vgg19")

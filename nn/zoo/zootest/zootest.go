@@ -91,6 +91,13 @@ var Narrow = map[string]nn.Architecture{
 		Patch: 2, Window: 3, WindowWidth: 4, MLPRatio: 2.5, Dropout: nothing, AttentionDropout: 2 * nothing}.Build),
 	"maxvit_narrow": like("maxvit_t", zoo.MaxViT{Stem: 8, Channels: []int{8, 16}, Layers: []int{1, 2}, Head: 4,
 		Partition: 4}.Build),
+	"mobilevit_timm_narrow": dropping(.2, .2, like("mobilevit_xxs", zoo.MobileViT{Stem: 8, Stages: []zoo.MobileViTStage{
+		{Stride: 1, Blocks: 2, Expansion: 2, Out: 8}, {Stride: 2, Blocks: 1, Expansion: 4, Out: 16, Depth: 2, Width: 12},
+		{Stride: 2, Blocks: 2, Expansion: 4, Out: 24, Depth: 1, Width: 20}}, Last: 40}.Build)),
+	"mobilevitv2_timm_narrow": dropping(.2, .2, like("mobilevitv2_050", zoo.MobileViT{Stem: 8, Separable: true,
+		Stages: []zoo.MobileViTStage{
+			{Stride: 1, Blocks: 2, Expansion: 2, Out: 8}, {Stride: 2, Blocks: 1, Expansion: 2, Out: 16, Depth: 2, Width: 8},
+			{Stride: 2, Blocks: 2, Expansion: 2, Out: 32, Depth: 1, Width: 16}}}.Build)),
 	"deit_narrow": like("deit_tiny_distilled_patch16_224", zoo.ViT{Patch: 8, Width: 24, Depth: 2, Heads: 3, Distilled: true}.Build),
 	"vit_torchvision_options_narrow": like("vit_b_16", zoo.ViT{Patch: 8, Width: 24, Depth: 2, Heads: 3, Torchvision: true,
 		Hidden: 60, Representation: 16, Dropout: nothing, AttentionDropout: 2 * nothing}.Build),
