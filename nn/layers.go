@@ -122,8 +122,8 @@ func (b *Builder) BatchNorm(name string, x *G.Node, scale float64) *G.Node {
 		return nil
 	}
 	m, c := b.model, s[1]
-	weight := b.param(Param{Name: name + ".weight", Shape: op.Shape{c}, Init: Init{Constant, scale}, BiasOrNorm: true})
-	bias := b.param(Param{Name: name + ".bias", Shape: op.Shape{c}, Init: Init{Constant, 0}, BiasOrNorm: true})
+	weight := b.param(Param{Name: name + ".weight", Shape: op.Shape{c}, Init: Init{Scale: scale}, BiasOrNorm: true})
+	bias := b.param(Param{Name: name + ".bias", Shape: op.Shape{c}, Init: Init{}, BiasOrNorm: true})
 	st := Stat{Name: name, Channels: c, Count: s[0] * s[2] * s[3]}
 	st.Node = b.input(name+".running", op.T(m.Config.DType, 2, c))
 

@@ -38,10 +38,11 @@ func init() {
 			o.Stages = append(o.Stages, s)
 		}
 		imageNet(o.of(nn.Architecture{
-			Name:      "mobilevit_" + v.name,
-			Summary:   "MobileViT-" + strings.ToUpper(v.name),
-			Reference: "Mehta, Rastegari, MobileViT: light-weight, general-purpose, and mobile-friendly vision transformer, 2022",
-			Resize:    284,
+			Name:    "mobilevit_" + v.name,
+			Summary: "MobileViT-" + strings.ToUpper(v.name),
+			Reference: "Mehta, Rastegari, MobileViT: light-weight, general-purpose, and mobile-friendly vision " +
+				"transformer, 2022",
+			Resize: 284,
 		}))
 	}
 	for _, percent := range []int{50, 75, 100, 125, 150, 175, 200} {
@@ -77,8 +78,8 @@ func (o MobileViT) of(a nn.Architecture) nn.Architecture {
 	return a
 }
 
-// MobileViT are the options of a net of inverted residuals and of attention among the pixels that have the same place in
-// patches of 2×2. Images whose pixels do not fill the patches are resized to those that do.
+// MobileViT are the options of a net of inverted residuals and of attention among the pixels that have the same place
+// in patches of 2×2. Images whose pixels do not fill the patches are resized to those that do.
 type MobileViT struct {
 	Stem   int // channels of the first convolution; timm's stem_chs
 	Stages []MobileViTStage
@@ -251,8 +252,8 @@ func (b layer) weighed(name string, qkv *G.Node) *G.Node {
 	return b.Map(name+".scale", expr.Arg(0).Mul(expr.Arg(1)), values, mean)
 }
 
-// apart are rows of the pixels of x [N,C,H,W]: an image's are those of the first place of all its patches of 2×2 pixels,
-// then those of the second, and so on.
+// apart are rows of the pixels of x [N,C,H,W]: an image's are those of the first place of all its patches of 2×2
+// pixels, then those of the second, and so on.
 func (b layer) apart(name string, x *G.Node) *G.Node {
 	if b.Err() != nil {
 		return nil

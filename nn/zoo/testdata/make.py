@@ -27,7 +27,7 @@ from torchvision.models.maxvit import MaxVit, PartitionAttentionLayer
 from torchvision.ops import StochasticDepth
 from timm.layers import DropPath, LayerNorm, SqueezeExcite
 from timm.models._efficientnet_builder import decode_arch_def, round_channels
-from timm.models.byobnet import ByobNet, ByoModelCfg
+from timm.models.byobnet import ByoBlockCfg, ByobNet, ByoModelCfg
 from timm.models.convnext import ConvNeXt, ConvNeXtBlock
 from timm.models.deit import VisionTransformerDistilled
 from timm.models.efficientnet import EfficientNet
@@ -347,6 +347,12 @@ def narrow_mobilevit(*blocks, **kwargs):
     return ByobNet(cfg, num_classes=10, drop_rate=0.2, drop_path_rate=0.2)
 
 
+def narrow_repvgg():
+    grouped = lambda chs, i: chs // 4 if i % 2 else 0
+    blocks = [ByoBlockCfg(type="rep", d=d, c=c, gs=grouped) for d, c in ((2, 8), (3, 16), (1, 16), (2, 24))]
+    return ByobNet(ByoModelCfg(blocks=blocks, stem_type="rep", stem_chs=8), num_classes=10, drop_path_rate=0.2)
+
+
 def narrow_maxvit():
     return MaxVit((64, 64), 8, 4, [8, 16], [1, 2], 4, 0.2, num_classes=10)
 
@@ -431,6 +437,7 @@ VARIANTS = {
         _inverted_residual_block(2, 8, 1, 2), _mobilevit_block(1, 16, 2, 12, 2, 2), _mobilevit_block(2, 24, 2, 20, 1, 2), num_features=40), 3, 36),
     "mobilevitv2_timm_narrow": (lambda: narrow_mobilevit(
         _inverted_residual_block(2, 8, 1, 2), _mobilevitv2_block(1, 16, 2, 2), _mobilevitv2_block(2, 32, 2, 1)), 3, 36),
+    "repvgg_timm_narrow": (narrow_repvgg, 8, 48),
     "deit_narrow": (narrow_deit, 3, 24),
     "vit_torchvision_options_narrow": (lambda: vision_transformer.VisionTransformer(24, 8, 2, 3, 24, 60, NOTHING, 2 * NOTHING, 10, 16), 3, 24),
     "deit_options_narrow": (deit_options, 3, 24),
@@ -483,6 +490,7 @@ TIMM += [f"deit3_{size}_patch16_224" for size in ("small", "medium", "base", "la
 TIMM += [f"vit_{size}_clip{kind}_224" for size in ("base_patch32", "base_patch16", "large_patch14") for kind in ("", "_quickgelu")]
 TIMM += ["mobilevit_xxs", "mobilevit_xs", "mobilevit_s"]
 TIMM += [f"mobilevitv2_{size}" for size in ("050", "075", "100", "125", "150", "175", "200")]
+TIMM += [f"repvgg_{size}" for size in ("a0", "a1", "a2", "b0", "b1", "b1g4", "b2", "b2g4", "b3", "b3g4")]
 DROPOUT = {"0": 0.2, "1": 0.2, "2": 0.3, "3": 0.3, "4": 0.4, "5": 0.4, "6": 0.5, "7": 0.5, "s": 0.2, "m": 0.3, "l": 0.4}  # of EfficientNets
 # Large linear layers, and embeddings of places, take images of the usual size.
 WHOLE = ("vit_", "deit", "swin_", "maxvit", "alexnet", "vgg11", "vgg13", "vgg16", "vgg19")
@@ -498,6 +506,8 @@ def nets(names):
             kwargs, shape = {}, (1, 224) if whole else (2, 64)
             if name in ("googlenet", "inception_v3"):
                 kwargs, shape = {"aux_logits": False, "init_weights": True}, (1, 299 if name == "inception_v3" else 224)
+            elif name.startswith("repvgg"):
+                shape = (2, 96)  # at 64 pixels float32 opens a ReLU
             elif name.startswith("deit_"):
                 kwargs = {"drop_path_rate": 0.1}
             elif name.startswith("convnextv2_"):

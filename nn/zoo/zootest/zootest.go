@@ -98,6 +98,8 @@ var Narrow = map[string]nn.Architecture{
 		Stages: []zoo.MobileViTStage{
 			{Stride: 1, Blocks: 2, Expansion: 2, Out: 8}, {Stride: 2, Blocks: 1, Expansion: 2, Out: 16, Depth: 2, Width: 8},
 			{Stride: 2, Blocks: 2, Expansion: 2, Out: 32, Depth: 1, Width: 16}}}.Build)),
+	"repvgg_timm_narrow": dropping(0, .2, like("repvgg_b1g4", zoo.RepVGG{Stem: 8, Blocks: [4]int{2, 3, 1, 2},
+		Channels: [4]int{8, 16, 16, 24}, Groups: 4}.Build)),
 	"deit_narrow": like("deit_tiny_distilled_patch16_224", zoo.ViT{Patch: 8, Width: 24, Depth: 2, Heads: 3, Distilled: true}.Build),
 	"vit_torchvision_options_narrow": like("vit_b_16", zoo.ViT{Patch: 8, Width: 24, Depth: 2, Heads: 3, Torchvision: true,
 		Hidden: 60, Representation: 16, Dropout: nothing, AttentionDropout: 2 * nothing}.Build),
