@@ -72,6 +72,8 @@ func TestOptions(t *testing.T) {
 			"nn.ResNet.Stem is [32 0 64]: must be numbers of at least 1, or 0 all"},
 		{nn.ResNet{Blocks: [4]int{1, 1, 1, 1}, AvgDown: true, Dilate: [3]bool{2: true}},
 			"nn.ResNet.Dilate is [false false true]: must be false with AvgDown"},
+		{nn.ResNet{Blocks: [4]int{1, 1, 1, 1}, Scale: 1}, "nn.ResNet.Scale is 1: must be 0 or at least 2"},
+		{nn.ResNet{Blocks: [4]int{1, 1, 1, 1}, Scale: 2, Basic: true}, "nn.ResNet.Scale is 2: must be 0 with Basic or Dilate"},
 		{nn.ResNet{Blocks: [4]int{1, 1, 1, 1}, Excite: 2}, "nn.ResNet.Excite is 2: must be at least 0 and at most 1"},
 		{zoo.AlexNet{Narrow: 65}, "zoo.AlexNet.Narrow is 65: must be at most 64"},
 		{zoo.ConvNeXt{}, "zoo.ConvNeXt.Blocks is [0 0 0 0]: must be numbers of at least 1"},
@@ -223,6 +225,7 @@ var small = []struct {
 }{
 	{nn.ResNet{Blocks: [4]int{1, 1, 1, 1}}, 1},
 	{nn.ResNet{Blocks: [4]int{1, 1, 1, 1}, Stem: [3]int{8, 8, 16}, AvgDown: true, Excite: .25}, 1},
+	{nn.ResNet{Blocks: [4]int{1, 2, 1, 1}, GroupWidth: 8, Scale: 2}, 1},
 	{zoo.AlexNet{Narrow: 16, Pool: 1}, 63}, {zoo.AlexNet{Narrow: 64}, 223},
 	{zoo.ConvNeXt{Blocks: [4]int{1, 1, 1, 1}, Width: 8}, 32},
 	{zoo.ConvNeXt{Blocks: [4]int{1, 1, 1, 1}, Width: 8, Timm: true, Response: true, ConvMLP: true}, 32},

@@ -34,6 +34,7 @@ from timm.models.efficientnet import EfficientNet
 from timm.models.mobilenetv3 import MobileNetV3
 from timm.models.mobilevit import _inverted_residual_block, _mobilevit_block, _mobilevitv2_block
 from timm.models.regnet import RegNet, RegNetCfg
+from timm.models.res2net import Bottle2neck
 from timm.models.resnet import Bottleneck, ResNet
 from timm.models.vision_transformer import VisionTransformer
 
@@ -263,6 +264,12 @@ def narrow_tf_efficientnet(stem, last, *stages):
                         drop_path_rate=0.2, **TF)
 
 
+def narrow_lite():
+    blocks = [["ds_r1_k3_s1_e1_c16"], ["ir_r1_k5_s2_e6_c24"], ["ir_r1_k3_s2_e6_c40"]]
+    return EfficientNet(decode_arch_def(blocks, 1.4, fix_first_last=True), stem_size=24, fix_stem=True, num_features=96, num_classes=10,
+                        round_chs_fn=partial(round_channels, multiplier=0.6), act_layer=nn.ReLU6, drop_rate=0.2, drop_path_rate=0.2)
+
+
 def narrow_tf_mobilenetv3():
     return timm.models.mobilenetv3._gen_mobilenet_v3("tf_mobilenetv3_small_100", 0.35, bn_eps=1e-3, pad_type="same", num_classes=10,
                                                      drop_rate=0.2)
@@ -379,6 +386,7 @@ VARIANTS = {
                                                     replace_stride_with_dilation=[True, True, False]), 2, 32),
     "resnet_timm_narrow": (lambda: ResNet(Bottleneck, (1, 2, 1, 1), 10, cardinality=8, base_width=2, stem_width=8, stem_type="deep_tiered",
                                           avg_down=True, block_args={"attn_layer": partial(SqueezeExcite, rd_ratio=0.1)}), 3, 36),
+    "res2net_timm_narrow": (lambda: ResNet(Bottle2neck, (1, 2, 1, 1), 10, cardinality=2, base_width=3, block_args={"scale": 4}), 3, 36),
     "mobilenet_v2_own_narrow": (lambda: mobilenetv2.MobileNetV2(
         num_classes=10, width_mult=0.1, inverted_residual_setting=[[1, 40, 1, 2], [3, 70, 2, 1]], round_nearest=3), 4, 24),
     "mobilenet_v2_narrow": (lambda: mobilenetv2.MobileNetV2(num_classes=10, width_mult=0.25), 4, 48),
@@ -400,6 +408,7 @@ VARIANTS = {
         96, lambda c: nn.BatchNorm2d(c, eps=1e-3)), 4, 32),
     "tf_efficientnet_narrow": (lambda: narrow_tf_efficientnet(
         16, 96, "ds_r1_k3_s1_e1_c8_se0.25", "ir_r2_k3_s2_e6_c16_se0.25", "ir_r2_k5_s2_e6_c24_se0.25"), 4, 38),
+    "efficientnet_lite_timm_narrow": (narrow_lite, 4, 38),
     "tf_efficientnetv2_narrow": (lambda: narrow_tf_efficientnet(
         16, 96, "cn_r1_k3_s1_e1_c16_skip", "er_r2_k3_s2_e4_c24", "ir_r1_k3_s2_e4_c32_se0.25", "ir_r1_k3_s1_e6_c40_se0.25"), 4, 27),
     "tf_mobilenetv3_narrow": (narrow_tf_mobilenetv3, 4, 46),
@@ -488,6 +497,9 @@ TIMM += [f"convnextv2_{size}" for size in ("atto", "femto", "pico", "nano", "tin
 TIMM += [f"vit_{size}_patch14{kind}_dinov2" for size in ("small", "base", "large") for kind in ("", "_reg4")]
 TIMM += [f"deit3_{size}_patch16_224" for size in ("small", "medium", "base", "large")]
 TIMM += [f"vit_{size}_clip{kind}_224" for size in ("base_patch32", "base_patch16", "large_patch14") for kind in ("", "_quickgelu")]
+TIMM += [f"{tf}efficientnet_lite{i}" for tf in ("", "tf_") for i in range(5)]
+TIMM += [f"res2net{kind}" for kind in ("50_14w_8s", "50_26w_4s", "50_26w_6s", "50_26w_8s", "50_48w_2s", "50d", "101_26w_4s", "101d")]
+TIMM += ["res2next50"]
 TIMM += ["mobilevit_xxs", "mobilevit_xs", "mobilevit_s"]
 TIMM += [f"mobilevitv2_{size}" for size in ("050", "075", "100", "125", "150", "175", "200")]
 TIMM += [f"repvgg_{size}" for size in ("a0", "a1", "a2", "b0", "b1", "b1g4", "b2", "b2g4", "b3", "b3g4")]
@@ -517,7 +529,7 @@ def nets(names):
             elif "mobilenetv3_" in name or "mobilenetv2_" in name:
                 kwargs = {"drop_rate": 0.2}
             elif make is timm.create_model and "efficientnet" in name:
-                kwargs = {"drop_rate": DROPOUT[name[-1]], "drop_path_rate": 0.2}
+                kwargs = {"drop_rate": 0.3 if name.endswith("lite4") else DROPOUT[name[-1]], "drop_path_rate": 0.2}
             yield name, lambda: make(name.removeprefix("timm_"), num_classes=1000, **kwargs), *shape
 
 
