@@ -34,11 +34,11 @@ timm's. ~go test ./nn/zoo~ compares parameters, GFLOP and preparation with those
 `)
 	table := "| family | nets | parameters |\n|-|-|-|\n"
 	family := ""
-	var sizes, few []sized // of a family, and of families of one or two nets
+	var sizes, few []sized // of a family, and of families of at most three
 	row := func() {
 		slices.SortStableFunc(sizes, func(a, b sized) int { return cmp.Compare(a.parameters, b.parameters) })
 		least, most := sizes[0], sizes[len(sizes)-1]
-		if len(sizes) <= 2 {
+		if len(sizes) <= 3 {
 			few = append(few, sizes...)
 			return
 		}

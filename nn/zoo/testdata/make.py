@@ -31,6 +31,7 @@ from timm.models.byobnet import ByoBlockCfg, ByobNet, ByoModelCfg
 from timm.models.convnext import ConvNeXt, ConvNeXtBlock
 from timm.models.deit import VisionTransformerDistilled
 from timm.models.efficientnet import EfficientNet
+from timm.models.ghostnet import GhostNet
 from timm.models.mobilenetv3 import MobileNetV3
 from timm.models.mobilevit import _inverted_residual_block, _mobilevit_block, _mobilevitv2_block
 from timm.models.regnet import RegNet, RegNetCfg
@@ -400,6 +401,8 @@ VARIANTS = {
         ["cn_r1_k3_s2_c64", "cn_r1_k1_s1_c64"], ["er_r2_k3_s2_e2_c64"],
         ["uir_r2_a5_k3_s2_e3_c96", "uir_r1_a3_k0_s1_e2_c96", "uir_r1_a0_k3_s1_e2_c96", "uir_r1_a0_k0_s1_e2_c96"],
         ["uir_r1_a3_k0_s2_e2_c128"]), 8, 64),
+    "ghostnet_timm_narrow": (lambda: GhostNet(
+        [[[3, 16, 16, 0, 1]], [[3, 48, 24, 0, 2]], [[5, 72, 40, 0.25, 2], [3, 80, 40, 0.25, 1], [3, 96, 56, 0.25, 1]]], 10, 0.5), 8, 40),
     "mnasnet_narrow": (lambda: models.MNASNet(0.25, num_classes=10), 4, 48),
     "efficientnet_narrow": (lambda: narrow_efficientnet([
         MB(1, 3, 1, 32, 16, 1, 0.6, 0.6), MB(6, 3, 2, 16, 24, 2, 0.6, 0.6), MB(6, 5, 2, 24, 40, 2, 0.6, 0.6)]), 4, 32),
@@ -500,6 +503,7 @@ TIMM += [f"vit_{size}_clip{kind}_224" for size in ("base_patch32", "base_patch16
 TIMM += [f"{tf}efficientnet_lite{i}" for tf in ("", "tf_") for i in range(5)]
 TIMM += [f"res2net{kind}" for kind in ("50_14w_8s", "50_26w_4s", "50_26w_6s", "50_26w_8s", "50_48w_2s", "50d", "101_26w_4s", "101d")]
 TIMM += ["res2next50"]
+TIMM += [f"ghostnet_{size}" for size in ("050", "100", "130")]
 TIMM += ["mobilevit_xxs", "mobilevit_xs", "mobilevit_s"]
 TIMM += [f"mobilevitv2_{size}" for size in ("050", "075", "100", "125", "150", "175", "200")]
 TIMM += [f"repvgg_{size}" for size in ("a0", "a1", "a2", "b0", "b1", "b1g4", "b2", "b2g4", "b3", "b3g4")]

@@ -40,6 +40,10 @@ var Narrow = map[string]nn.Architecture{
 			{{Start: 5, Middle: 3, Stride: 2, Expansion: 3, Out: 96, Blocks: 2}, {Start: 3, Stride: 1, Expansion: 2, Out: 96, Blocks: 1},
 				{Middle: 3, Stride: 1, Expansion: 2, Out: 96, Blocks: 1}, {Stride: 1, Expansion: 2, Out: 96, Blocks: 1}},
 			{{Start: 3, Stride: 2, Expansion: 2, Out: 128, Blocks: 1}}}}.Build)),
+	"ghostnet_timm_narrow": like("ghostnet_100", zoo.GhostNet{Width: .5, Stages: [][]zoo.GhostBlock{
+		{{Kernel: 3, Wide: 16, Out: 16, Stride: 1}}, {{Kernel: 3, Wide: 48, Out: 24, Stride: 2}},
+		{{Kernel: 5, Wide: 72, Out: 40, Stride: 2, Excite: .25}, {Kernel: 3, Wide: 80, Out: 40, Stride: 1, Excite: .25},
+			{Kernel: 3, Wide: 96, Out: 56, Stride: 1, Excite: .25}}}}.Build),
 	"mnasnet_narrow": like("mnasnet1_0", zoo.MNASNet{Alpha: .25}.Build),
 	"efficientnet_narrow": like("efficientnet_b0", zoo.EfficientNet{Width: .6, Depth: .6, Stages: []zoo.MBConv{
 		{Expansion: 1, Kernel: 3, Stride: 1, In: 32, Out: 16, Blocks: 1},
