@@ -101,6 +101,8 @@ func TestOptions(t *testing.T) {
 		{zoo.GhostNet{Stages: [][]zoo.GhostBlock{{{Kernel: 3, Wide: 8, Out: 8, Stride: 1, Excite: 2}}}},
 			"zoo.GhostNet.Stages[0][0].Excite is 2: must be at most 1"},
 		{zoo.GoogLeNet{Narrow: 17}, "zoo.GoogLeNet.Narrow is 17: must be at most 16"},
+		{zoo.InceptionV4{Narrow: 33}, "zoo.InceptionV4.Narrow is 33: must be at most 32"},
+		{zoo.Xception{Narrow: 33}, "zoo.Xception.Narrow is 33: must be at most 32"},
 		{zoo.InceptionV3{Narrow: 33}, "zoo.InceptionV3.Narrow is 33: must be at most 32"},
 		{zoo.MaxViT{Stem: 8, Channels: []int{8}, Layers: []int{1}, Head: 4, Partition: 1 << 62},
 			"zoo.MaxViT.Partition is 4611686018427387904: must be at most 1048576"},
@@ -239,7 +241,8 @@ var small = []struct {
 	{zoo.DenseNet{Growth: 4, Blocks: []int{1, 1, 1, 1}, Stem: 8}, 29},
 	{zoo.DenseNet{Growth: 4, Blocks: []int{1, 1, 1}, Stem: 8, Small: true}, 4},
 	{zoo.EfficientNet{Width: .1, Depth: .1, Nearest: true}, 1},
-	{zoo.GhostNet{Width: .1}, 1}, {zoo.GoogLeNet{Narrow: 8}, 15}, {zoo.InceptionV3{Narrow: 16}, 75},
+	{zoo.GhostNet{Width: .1}, 1}, {zoo.InceptionV4{Narrow: 16}, 75}, {zoo.InceptionV4{Narrow: 16, Residual: true}, 75},
+	{zoo.Xception{Narrow: 8}, 7}, {zoo.GoogLeNet{Narrow: 8}, 15}, {zoo.InceptionV3{Narrow: 16}, 75},
 	{zoo.MaxViT{Stem: 8, Channels: []int{8}, Layers: []int{1}, Head: 4, Partition: 2}, 0},
 	{zoo.MNASNet{Alpha: .1}, 1}, {zoo.MobileNetV2{Width: .1}, 1}, {zoo.MobileNetV3{Width: .1}, 1},
 	{zoo.RegNet{Depth: 6, Start: 16, Slope: 12.5, Factor: 2.2, GroupWidth: 8}, 1},
@@ -306,7 +309,7 @@ func TestSmallest(t *testing.T) {
 		}
 	}
 	for name, n := range map[string]int{"alexnet": 223, "densenet121": 29, "densenet100_12": 4, "googlenet": 15,
-		"inception_v3": 75, "maxvit_t": 224,
+		"inception_v3": 75, "inception_v4": 75, "inception_resnet_v2": 75, "legacy_xception": 7, "maxvit_t": 224,
 		"resnet9": 32, "squeezenet1_0": 21, "squeezenet1_1": 17, "vgg11": 224, "vgg16_bn_cifar": 32} {
 		if _, err := nn.Build(name, nn.Config{Batch: 1, Mode: nn.Eval, Size: n}); err != nil {
 			t.Error(err)

@@ -305,6 +305,36 @@ def narrow_inception(net, n, conv, blocks, *modules):
     return m
 
 
+def thin(m, n):
+    """m with 1/n of the channels, for 10 classes."""
+    for l in m.modules():
+        if isinstance(l, nn.Conv2d):
+            l.in_channels, l.out_channels = l.in_channels if l.in_channels == 3 else l.in_channels // n, l.out_channels // n
+            l.groups = max(1, l.groups // n)
+            l.weight = nn.Parameter(torch.zeros(l.out_channels, l.in_channels // l.groups, *l.kernel_size))
+            l.bias = None if l.bias is None else nn.Parameter(torch.zeros(l.out_channels))
+        elif isinstance(l, nn.BatchNorm2d):
+            l.num_features //= n
+            l.weight, l.bias = (nn.Parameter(torch.zeros(l.num_features)) for _ in range(2))
+            l.running_mean, l.running_var = torch.zeros(l.num_features), torch.zeros(l.num_features)
+        elif isinstance(l, nn.Linear):
+            l.in_features, l.out_features = l.in_features // n, 10
+            l.weight, l.bias = nn.Parameter(torch.zeros(10, l.in_features)), nn.Parameter(torch.zeros(10))
+    return m
+
+
+def narrow_inception_v4():
+    m = thin(timm.create_model("inception_v4"), 16)
+    m.features = nn.Sequential(*[m.features[i] for i in (0, 1, 2, 3, 4, 5, 6, 10, 11, 12, 18, 19)])
+    return m
+
+
+def narrow_inception_resnet_v2():
+    m = thin(timm.create_model("inception_resnet_v2"), 16)
+    m.repeat, m.repeat_1, m.repeat_2 = m.repeat[:2], m.repeat_1[:1], m.repeat_2[:1]
+    return m
+
+
 def small_densenet(growth, blocks, stem, **kwargs):
     m = densenet.DenseNet(growth, blocks, stem, num_classes=10, **kwargs)
     m.features.conv0 = nn.Conv2d(3, stem, 3, 1, 1, bias=False)
@@ -425,6 +455,9 @@ VARIANTS = {
     "inception_v3_narrow": (lambda: narrow_inception(
         models.Inception3, 16, inception.BasicConv2d, "inception_blocks", inception.InceptionA, inception.InceptionB,
         inception.InceptionC, inception.InceptionD, inception.InceptionE), 6, 107),
+    "inception_v4_narrow": (narrow_inception_v4, 6, 107),
+    "inception_resnet_v2_narrow": (narrow_inception_resnet_v2, 6, 107),
+    "legacy_xception_narrow": (lambda: thin(timm.create_model("legacy_xception"), 8), 4, 67),
     "densenet_narrow": (lambda: densenet.DenseNet(8, (2, 3, 2), 16, num_classes=10), 3, 48),
     "densenet_small": (lambda: small_densenet(4, (2, 3), 8, bn_size=3, drop_rate=0.2), 3, 16),
     "shufflenet_v2_narrow": (lambda: models.ShuffleNetV2([1, 2, 2], [8, 16, 24, 32, 48], num_classes=10), 3, 64),
@@ -504,6 +537,7 @@ TIMM += [f"{tf}efficientnet_lite{i}" for tf in ("", "tf_") for i in range(5)]
 TIMM += [f"res2net{kind}" for kind in ("50_14w_8s", "50_26w_4s", "50_26w_6s", "50_26w_8s", "50_48w_2s", "50d", "101_26w_4s", "101d")]
 TIMM += ["res2next50"]
 TIMM += [f"ghostnet_{size}" for size in ("050", "100", "130")]
+TIMM += ["legacy_xception", "inception_v4", "inception_resnet_v2"]
 TIMM += ["mobilevit_xxs", "mobilevit_xs", "mobilevit_s"]
 TIMM += [f"mobilevitv2_{size}" for size in ("050", "075", "100", "125", "150", "175", "200")]
 TIMM += [f"repvgg_{size}" for size in ("a0", "a1", "a2", "b0", "b1", "b1g4", "b2", "b2g4", "b3", "b3g4")]
@@ -522,6 +556,8 @@ def nets(names):
             kwargs, shape = {}, (1, 224) if whole else (2, 64)
             if name in ("googlenet", "inception_v3"):
                 kwargs, shape = {"aux_logits": False, "init_weights": True}, (1, 299 if name == "inception_v3" else 224)
+            elif name in ("inception_v4", "inception_resnet_v2"):
+                shape = (2, 107)
             elif name.startswith("repvgg"):
                 shape = (2, 96)  # at 64 pixels float32 opens a ReLU
             elif name.startswith("deit_"):
