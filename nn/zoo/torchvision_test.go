@@ -418,7 +418,7 @@ func formula(stream uint64, e nn.Entry) op.Tensor {
 			return (2*u - 1) * math.Sqrt(3/float64(e.Shape[1:].Size()))
 		case e.Kind == nn.RunningVar:
 			return .5 + u
-		case strings.HasSuffix(e.Name, ".weight"):
+		case strings.HasSuffix(e.Name, ".weight"), strings.HasSuffix(e.Name, ".scale"):
 			return .75 + .5*u
 		}
 		return .2 * (2*u - 1)

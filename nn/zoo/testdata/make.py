@@ -32,6 +32,7 @@ from timm.models.convnext import ConvNeXt, ConvNeXtBlock
 from timm.models.deit import VisionTransformerDistilled
 from timm.models.efficientnet import EfficientNet
 from timm.models.ghostnet import GhostNet
+from timm.models.hgnet import HighPerfGpuNet
 from timm.models.mobilenetv3 import MobileNetV3
 from timm.models.mobilevit import _inverted_residual_block, _mobilevit_block, _mobilevitv2_block
 from timm.models.regnet import RegNet, RegNetCfg
@@ -63,7 +64,7 @@ def value(k, name, shape):
         x = (2 * u - 1) * math.sqrt(3 / math.prod(shape[1:]))
     elif name.endswith("running_var"):
         x = 0.5 + u
-    elif name.endswith(".weight"):
+    elif name.endswith((".weight", ".scale")):
         x = 0.75 + 0.5 * u
     else:
         x = 0.2 * (2 * u - 1)
@@ -104,7 +105,7 @@ def drops(model):
     """Names and probabilities of the layers that drop something, and no more of it."""
     found = {}
     most = round(max((m.drop_prob for m in model.modules() if isinstance(m, DropPath)), default=0), 6)
-    if getattr(model, "drop_rate", 0) > 0 and not hasattr(getattr(model, "head", None), "drop"):  # timm's, a function
+    if getattr(model, "drop_rate", 0) > 0 and not hasattr(getattr(model, "head", None), "fc"):  # timm's, a function
         found["dropout"], model.drop_rate = model.drop_rate, 0.0
     for name, m in model.named_modules():
         if isinstance(m, densenet._DenseLayer) and m.drop_rate > 0:
@@ -131,9 +132,10 @@ def drops(model):
             if isinstance(block, ConvNeXtBlock):
                 n = sum(isinstance(b, ConvNeXtBlock) for b in model.modules()) - 1
                 found[name.replace("drop_path", "stochastic_depth")] = most * round(m.drop_prob / most * n) / n
-            elif isinstance(model, ByobNet):
-                n = sum(len(s) for s in model.stages) - 1
-                if m.drop_prob > 0 and getattr(block, "shortcut", block) is not None:  # else no residual branch
+            elif isinstance(model, (ByobNet, HighPerfGpuNet)):
+                n = sum(len(getattr(s, "blocks", s)) for s in model.stages) - 1
+                residual = getattr(block, "shortcut", block) is not None and getattr(block, "residual", True)
+                if m.drop_prob > 0 and residual:
                     found[re.sub("drop_path$", "stochastic_depth", name)] = most * round(m.drop_prob / most * n) / n
             elif not hasattr(block, "has_skip"):
                 n = len(model.blocks) - 1
@@ -335,6 +337,13 @@ def narrow_inception_resnet_v2():
     return m
 
 
+def narrow_hgnet(lab):
+    stages = ([12, 8, 16, 1, False, False, 3, 2], [16, 8, 24, 2, True, True, 5, 2], [24, 12, 24, 1, True, False, 3, 1],
+              [24, 16, 32, 2, True, True, 3, 1])
+    cfg = {"stem_type": "v2", "stem_chs": [8, 12]} | {f"stage{i + 1}": s for i, s in enumerate(stages)}
+    return HighPerfGpuNet(cfg, num_classes=10, head_hidden_size=40, use_lab=lab, drop_rate=0.2, drop_path_rate=0.2)
+
+
 def small_densenet(growth, blocks, stem, **kwargs):
     m = densenet.DenseNet(growth, blocks, stem, num_classes=10, **kwargs)
     m.features.conv0 = nn.Conv2d(3, stem, 3, 1, 1, bias=False)
@@ -458,6 +467,8 @@ VARIANTS = {
     "inception_v4_narrow": (narrow_inception_v4, 6, 107),
     "inception_resnet_v2_narrow": (narrow_inception_resnet_v2, 6, 107),
     "legacy_xception_narrow": (lambda: thin(timm.create_model("legacy_xception"), 8), 4, 67),
+    "hgnetv2_timm_narrow": (lambda: narrow_hgnet(True), 4, 64),
+    "hgnetv2_plain_timm_narrow": (lambda: narrow_hgnet(False), 4, 64),
     "densenet_narrow": (lambda: densenet.DenseNet(8, (2, 3, 2), 16, num_classes=10), 3, 48),
     "densenet_small": (lambda: small_densenet(4, (2, 3), 8, bn_size=3, drop_rate=0.2), 3, 16),
     "shufflenet_v2_narrow": (lambda: models.ShuffleNetV2([1, 2, 2], [8, 16, 24, 32, 48], num_classes=10), 3, 64),
@@ -538,6 +549,7 @@ TIMM += [f"res2net{kind}" for kind in ("50_14w_8s", "50_26w_4s", "50_26w_6s", "5
 TIMM += ["res2next50"]
 TIMM += [f"ghostnet_{size}" for size in ("050", "100", "130")]
 TIMM += ["legacy_xception", "inception_v4", "inception_resnet_v2"]
+TIMM += [f"hgnetv2_b{i}" for i in range(7)]
 TIMM += ["mobilevit_xxs", "mobilevit_xs", "mobilevit_s"]
 TIMM += [f"mobilevitv2_{size}" for size in ("050", "075", "100", "125", "150", "175", "200")]
 TIMM += [f"repvgg_{size}" for size in ("a0", "a1", "a2", "b0", "b1", "b1g4", "b2", "b2g4", "b3", "b3g4")]
@@ -558,7 +570,7 @@ def nets(names):
                 kwargs, shape = {"aux_logits": False, "init_weights": True}, (1, 299 if name == "inception_v3" else 224)
             elif name in ("inception_v4", "inception_resnet_v2"):
                 shape = (2, 107)
-            elif name.startswith("repvgg"):
+            elif name.startswith(("repvgg", "hgnet")):
                 shape = (2, 96)  # at 64 pixels float32 opens a ReLU
             elif name.startswith("deit_"):
                 kwargs = {"drop_path_rate": 0.1}

@@ -82,8 +82,10 @@ var Narrow = map[string]nn.Architecture{
 	"inception_v4_narrow":  sized(107, like("inception_v4", zoo.InceptionV4{Narrow: 16, Blocks: [3]int{1, 2, 1}}.Build)),
 	"inception_resnet_v2_narrow": sized(107, like("inception_resnet_v2",
 		zoo.InceptionV4{Narrow: 16, Residual: true, Blocks: [3]int{2, 1, 2}}.Build)),
-	"legacy_xception_narrow": like("legacy_xception", zoo.Xception{Narrow: 8}.Build),
-	"densenet_narrow":        like("densenet121", zoo.DenseNet{Growth: 8, Blocks: []int{2, 3, 2}, Stem: 16}.Build),
+	"legacy_xception_narrow":    like("legacy_xception", zoo.Xception{Narrow: 8}.Build),
+	"hgnetv2_timm_narrow":       dropping(.2, .2, like("hgnetv2_b0", hgNet(true).Build)),
+	"hgnetv2_plain_timm_narrow": dropping(.2, .2, like("hgnetv2_b4", hgNet(false).Build)),
+	"densenet_narrow":           like("densenet121", zoo.DenseNet{Growth: 8, Blocks: []int{2, 3, 2}, Stem: 16}.Build),
 	"densenet_small": dropping(.2, 0, like("densenet100_12",
 		zoo.DenseNet{Growth: 4, Blocks: []int{2, 3}, Stem: 8, Small: true, Bottleneck: 3}.Build)),
 	"shufflenet_v2_narrow": like("shufflenet_v2_x1_0",
@@ -142,6 +144,13 @@ var Narrow = map[string]nn.Architecture{
 
 // nothing is a probability of dropout that drops nothing: steps of the graphs that have it can be compared.
 const nothing = 1e-12
+
+// hgNet is a narrow HGNetV2.
+func hgNet(affine bool) zoo.HGNetV2 {
+	return zoo.HGNetV2{Stem: [2]int{8, 12}, Last: 40, Affine: affine, Stages: []zoo.HGStage{
+		{Inner: 8, Out: 16, Blocks: 1, Layers: 2, Kernel: 3}, {Inner: 8, Out: 24, Blocks: 2, Layers: 2, Kernel: 5, Light: true},
+		{Inner: 12, Out: 24, Blocks: 1, Layers: 1, Kernel: 3}, {Inner: 16, Out: 32, Blocks: 2, Layers: 1, Kernel: 3, Light: true}}}
+}
 
 // like is a registered net with other layers.
 func like(name string, build func(*nn.Builder, *G.Node) *G.Node) nn.Architecture {
