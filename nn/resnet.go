@@ -68,9 +68,9 @@ type ResNet struct {
 	Stem [3]int
 	// AvgDown pools a shortcut's 2×2 pixels before its 1×1 convolution, in place of a stride: timm's avg_down.
 	AvgDown bool
-	// Scale is the number of parts of a bottleneck's inner channels, GroupWidth for each 64 of the stage's width in each of
-	// its Groups. 3×3 convolutions, one a part, take the sum of a part and the result for the part before, and leave the
-	// last part as it is; 0 means one convolution for all: timm's Bottle2neck.
+	// Scale is the number of parts of a bottleneck's inner channels, each as many as GroupWidth and Groups give. 3×3
+	// convolutions, one a part, take the sum of a part and the result for the part before, and leave the last part as it
+	// is; 0 means one convolution for all: timm's Bottle2neck.
 	Scale int
 	// Excite is the share of a block's channels that a squeeze-and-excitation before the sum has, rounded to a multiple of
 	// 8; 0 means none: timm's rd_ratio of the attn_layer "se", 1/16 unless given.

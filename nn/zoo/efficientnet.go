@@ -119,8 +119,8 @@ type EfficientNet struct {
 	Nearest      bool     // channels are the nearest multiples of 8, also those more than a tenth below
 	Timm         bool     // names are timm's, else torchvision's
 
-	// Lite has ReLU6 for the activation and no excitation. Width leaves the first and the last convolution as they are, and
-	// Depth the first and the last stage: timm's fix_stem and fix_first_last.
+	// Lite has ReLU6 for the activation and no excitation. Width leaves the first and the last convolution as they are,
+	// and Depth the first and the last stage: timm's fix_stem and fix_first_last.
 	Lite bool
 }
 

@@ -13,10 +13,11 @@ import (
 
 func init() {
 	a := nn.Architecture{
-		Name:          "inception_v4",
-		Family:        "inception",
-		Summary:       "Inception v4, as timm's",
-		Reference:     "Szegedy et al., Inception-v4, Inception-ResNet and the impact of residual connections on learning, 2017",
+		Name:    "inception_v4",
+		Family:  "inception",
+		Summary: "Inception v4, as timm's",
+		Reference: "Szegedy et al., Inception-v4, Inception-ResNet and the impact of residual connections on " +
+			"learning, 2017",
 		Size:          299,
 		MinSize:       inceptionV3Size,
 		Resize:        341,
@@ -40,8 +41,8 @@ type InceptionV4 struct {
 	Narrow   int  // divides all channels; 0 means 1
 	Residual bool // the net is Inception-ResNet v2
 
-	// Blocks are the numbers of modules of the three kinds; 0 means 4, 7 and 3, or with Residual 10, 20 and 10, the last of
-	// which is timm's block8.
+	// Blocks are the numbers of modules of the three kinds; 0 means 4, 7 and 3, or with Residual 10, 20 and 10, the last
+	// of which is timm's block8.
 	Blocks [3]int
 }
 

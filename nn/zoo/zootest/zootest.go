@@ -20,7 +20,8 @@ var Narrow = map[string]nn.Architecture{
 		Dilate: [3]bool{true, true, false}}.Build),
 	"resnet_timm_narrow": like("resnet50d", nn.ResNet{Blocks: [4]int{1, 2, 1, 1}, Groups: 8, GroupWidth: 2,
 		Stem: [3]int{6, 8, 16}, AvgDown: true, Excite: .1}.Build),
-	"res2net_timm_narrow": like("res2next50", nn.ResNet{Blocks: [4]int{1, 2, 1, 1}, Groups: 2, GroupWidth: 3, Scale: 4}.Build),
+	"res2net_timm_narrow": like("res2next50", nn.ResNet{Blocks: [4]int{1, 2, 1, 1},
+		Groups: 2, GroupWidth: 3, Scale: 4}.Build),
 	"mobilenet_v2_own_narrow": like("mobilenet_v2",
 		zoo.MobileNetV2{Width: .1, Settings: [][4]int{{1, 40, 1, 2}, {3, 70, 2, 1}}, Round: 3}.Build),
 	"mobilenet_v3_dilated_narrow": like("mobilenet_v3_small",
@@ -58,7 +59,8 @@ var Narrow = map[string]nn.Architecture{
 		{Expansion: 1, Kernel: 3, Stride: 1, In: 16, Out: 8, Blocks: 1},
 		{Expansion: 6, Kernel: 3, Stride: 2, In: 8, Out: 16, Blocks: 2},
 		{Expansion: 6, Kernel: 5, Stride: 2, In: 16, Out: 24, Blocks: 2}}}.Build),
-	"efficientnet_lite_timm_narrow": like("efficientnet_lite0", zoo.EfficientNet{Timm: true, Lite: true, Width: .6, Depth: 1.4, Last: 96,
+	"efficientnet_lite_timm_narrow": like("efficientnet_lite0", zoo.EfficientNet{Timm: true, Lite: true, Width: .6,
+		Depth: 1.4, Last: 96,
 		Stages: []zoo.MBConv{{Expansion: 1, Kernel: 3, Stride: 1, In: 24, Out: 16, Blocks: 1},
 			{Expansion: 6, Kernel: 5, Stride: 2, In: 16, Out: 24, Blocks: 1},
 			{Expansion: 6, Kernel: 3, Stride: 2, In: 24, Out: 40, Blocks: 1}}}.Build),
@@ -148,8 +150,10 @@ const nothing = 1e-12
 // hgNet is a narrow HGNetV2.
 func hgNet(affine bool) zoo.HGNetV2 {
 	return zoo.HGNetV2{Stem: [2]int{8, 12}, Last: 40, Affine: affine, Stages: []zoo.HGStage{
-		{Inner: 8, Out: 16, Blocks: 1, Layers: 2, Kernel: 3}, {Inner: 8, Out: 24, Blocks: 2, Layers: 2, Kernel: 5, Light: true},
-		{Inner: 12, Out: 24, Blocks: 1, Layers: 1, Kernel: 3}, {Inner: 16, Out: 32, Blocks: 2, Layers: 1, Kernel: 3, Light: true}}}
+		{Inner: 8, Out: 16, Blocks: 1, Layers: 2, Kernel: 3},
+		{Inner: 8, Out: 24, Blocks: 2, Layers: 2, Kernel: 5, Light: true},
+		{Inner: 12, Out: 24, Blocks: 1, Layers: 1, Kernel: 3},
+		{Inner: 16, Out: 32, Blocks: 2, Layers: 1, Kernel: 3, Light: true}}}
 }
 
 // like is a registered net with other layers.
