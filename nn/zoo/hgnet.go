@@ -139,6 +139,11 @@ func (o HGNetV2) affine(b layer, name string, x *G.Node) *G.Node {
 	one := nn.Init{Distribution: nn.Constant, Scale: 1}
 	scale := b.AddParam(nn.Param{Name: name + ".scale", Shape: op.Shape{1}, Init: one, BiasOrNorm: true})
 	bias := b.AddParam(nn.Param{Name: name + ".bias", Shape: op.Shape{1}, BiasOrNorm: true})
+	if b.Err() != nil {
+		return nil
+	}
+	c := x.Shape()[1] // sums of channels, then of their sums, take less time than one of all
+	scale, bias = b.Expand(name+".scales", scale, c), b.Expand(name+".biases", bias, c)
 	return b.Map(name, expr.Arg(0).Mul(expr.Arg(1)).Add(expr.Arg(2)), x, scale, bias)
 }
 
