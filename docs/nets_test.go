@@ -34,16 +34,20 @@ timm's. ~go test ./nn/zoo~ compares parameters, GFLOP and preparation with those
 `)
 	table := "| family | nets | parameters |\n|-|-|-|\n"
 	family := ""
-	var sizes, single []sized // of a family, and of families of one net
+	var sizes []sized              // of a family
+	var names, parameters []string // of families of four nets at most, which share a row
 	row := func() {
 		slices.SortStableFunc(sizes, func(a, b sized) int { return cmp.Compare(a.parameters, b.parameters) })
 		least, most := sizes[0], sizes[len(sizes)-1]
-		if len(sizes) == 1 {
-			single = append(single, least)
+		nets, of := fmt.Sprintf("~%s~", least.name), millions(least.parameters)
+		if len(sizes) > 1 {
+			nets, of = fmt.Sprintf("%s to ~%s~", nets, most.name), of+" to "+millions(most.parameters)
+		}
+		if len(sizes) <= 4 {
+			names, parameters = append(names, nets), append(parameters, of)
 			return
 		}
-		table += fmt.Sprintf("| %s | %d, ~%s~ to ~%s~ | %s to %s |\n", family, len(sizes), least.name, most.name,
-			millions(least.parameters), millions(most.parameters))
+		table += fmt.Sprintf("| %s | %d, %s | %s |\n", family, len(sizes), nets, of)
 	}
 	for _, a := range byFamily() {
 		m, err := nn.Build(a.Name, nn.Config{Batch: 1, Mode: nn.Eval})
@@ -76,11 +80,7 @@ timm's. ~go test ./nn/zoo~ compares parameters, GFLOP and preparation with those
 			text.Digits(float64(flops)/1e9), a.Size, a.Size, a.Channels, photos, recipes)
 	}
 	row()
-	var names, parameters []string
-	for _, s := range single {
-		names, parameters = append(names, s.name), append(parameters, millions(s.parameters))
-	}
-	table += fmt.Sprintf("| others | ~%s~ | %s |\n", strings.Join(names, "~, ~"), strings.Join(parameters, ", "))
+	table += fmt.Sprintf("| others | %s | %s |\n", strings.Join(names, ", "), strings.Join(parameters, ", "))
 	page := strings.ReplaceAll(b.String(), "~", "`")
 	readme := read(t, "../README.md")
 	const first, last = "<!-- nets -->\n", "<!-- end of nets -->\n"

@@ -121,7 +121,7 @@ func (b *Builder) RMSNorm(name string, x *G.Node, eps float64) *G.Node {
 	if !ok || !b.claim(name) {
 		return nil
 	}
-	scale := b.param(Param{Name: name + ".weight", Shape: op.Shape{s[len(s)-1]}, Init: Init{Constant, 1},
+	scale := b.param(Param{Name: name + ".weight", Shape: op.Shape{s[len(s)-1]}, Init: Init{Scale: 1},
 		BiasOrNorm: true})
 	return b.apply(name, op.RMSNorm{Eps: eps}, x, scale)
 }
@@ -142,8 +142,8 @@ func (b *Builder) GroupNorm(name string, x *G.Node, groups int, eps float64) *G.
 
 // normParams are the scale and the bias of a normalisation.
 func (b *Builder) normParams(name string, c int) (scale, bias *G.Node) {
-	scale = b.param(Param{Name: name + ".weight", Shape: op.Shape{c}, Init: Init{Constant, 1}, BiasOrNorm: true})
-	bias = b.param(Param{Name: name + ".bias", Shape: op.Shape{c}, Init: Init{Constant, 0}, BiasOrNorm: true})
+	scale = b.param(Param{Name: name + ".weight", Shape: op.Shape{c}, Init: Init{Scale: 1}, BiasOrNorm: true})
+	bias = b.param(Param{Name: name + ".bias", Shape: op.Shape{c}, Init: Init{}, BiasOrNorm: true})
 	return scale, bias
 }
 

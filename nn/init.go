@@ -11,6 +11,7 @@ import (
 type Init struct {
 	Distribution Distribution
 	Scale        float64 // standard deviation, bound or value
+	Mean         float64 // of Normal
 }
 
 // Distribution is the distribution of the initial values of a parameter.
@@ -19,7 +20,7 @@ type Distribution uint8
 // The distributions.
 const (
 	Constant Distribution = iota // all Scale
-	Normal                       // mean 0, standard deviation Scale
+	Normal                       // mean Mean, standard deviation Scale
 	Uniform                      // in [−Scale, Scale)
 )
 
@@ -28,6 +29,9 @@ func (i Init) String() string {
 	case Constant:
 		return fmt.Sprintf("constant %g", i.Scale)
 	case Normal:
+		if i.Mean != 0 {
+			return fmt.Sprintf("normal, mean %.6g, standard deviation %.6g", i.Mean, i.Scale)
+		}
 		return fmt.Sprintf("normal, standard deviation %.6g", i.Scale)
 	case Uniform:
 		return fmt.Sprintf("uniform in ±%.6g", i.Scale)
@@ -39,11 +43,13 @@ func (i Init) String() string {
 // of pixels, followed by a ReLU, such that gradients keep their variance: normal with variance 2/fan-out, where the
 // fan-out is filters·pixels.
 func HeNormal(filters, pixels int) Init {
-	return Init{Normal, math.Sqrt(2 / float64(filters*pixels))}
+	return Init{Distribution: Normal, Scale: math.Sqrt(2 / float64(filters*pixels))}
 }
 
 // FanInUniform is PyTorch's default for linear layers, weight and bias: uniform in ±1/√fanIn.
-func FanInUniform(fanIn int) Init { return Init{Uniform, 1 / math.Sqrt(float64(fanIn))} }
+func FanInUniform(fanIn int) Init {
+	return Init{Distribution: Uniform, Scale: 1 / math.Sqrt(float64(fanIn))}
+}
 
 // fill writes the values of the stream (seed, name) into dst, a []float32 or []float64.
 func (i Init) fill(dst any, seed uint64, name string) error {
@@ -77,9 +83,9 @@ func drawInit[T float32 | float64](i Init, d []T, s, first uint64) {
 	case Normal:
 		for j := 0; j < len(d); j += 2 {
 			a, b := normalPair(s, first+uint64(j))
-			d[j] = T(i.Scale * a)
+			d[j] = T(i.Mean + i.Scale*a)
 			if j+1 < len(d) {
-				d[j+1] = T(i.Scale * b)
+				d[j+1] = T(i.Mean + i.Scale*b)
 			}
 		}
 	case Uniform:

@@ -107,7 +107,7 @@ func TestZeroInitResidual(t *testing.T) {
 		}
 		for _, p := range m.Params {
 			zero := strings.HasSuffix(p.Name, last) && strings.HasPrefix(p.Name, "layer")
-			if zero && p.Init != (Init{Constant, 0}) || !zero && p.Init.Scale == 0 &&
+			if zero && p.Init != (Init{}) || !zero && p.Init.Scale == 0 &&
 				!strings.HasSuffix(p.Name, ".bias") {
 				t.Errorf("%s: %s starts as %v", arch, p.Name, p.Init)
 			}
@@ -116,7 +116,7 @@ func TestZeroInitResidual(t *testing.T) {
 }
 
 func TestFillIsAFunctionOfSeedNameAndIndex(t *testing.T) {
-	for _, init := range []Init{{Normal, 2}, {Uniform, 3}} {
+	for _, init := range []Init{{Normal, 2, 0}, {Normal, 2, 5}, {Uniform, 3, 0}} {
 		p := &Param{Name: "a", Shape: op.Shape{101}, Init: init}
 		x := filled(t, p, 1)
 		for i, v := range filled(t, p, 1) {
@@ -148,7 +148,7 @@ func TestFillIsAFunctionOfSeedNameAndIndex(t *testing.T) {
 
 // Large tensors are filled by several goroutines, a piece at a time: values are those of one goroutine.
 func TestPiecesOfInit(t *testing.T) {
-	for _, init := range []Init{{Normal, 2}, {Uniform, 3}, {Constant, 4}} {
+	for _, init := range []Init{{Distribution: Normal, Scale: 2, Mean: 1}, {Distribution: Uniform, Scale: 3}, {Scale: 4}} {
 		p := &Param{Name: "a", Shape: op.Shape{2*fillPiece + 3}, Init: init}
 		want := make([]float64, p.Shape.Size())
 		drawInit(init, want, stream(5, "a"), 0)
@@ -188,6 +188,19 @@ func TestFillErrors(t *testing.T) {
 	for _, x := range []op.Tensor{op.New(op.T(op.Float32, 4)), op.New(op.T(op.Int32, 2, 2))} {
 		if err := s.Fill(x); err == nil || !strings.Contains(err.Error(), "bn1") {
 			t.Errorf("filling %v gives %v", x.Type(), err)
+		}
+	}
+}
+
+// A mean moves all values.
+func TestMean(t *testing.T) {
+	p := &Param{Name: "a", Shape: op.Shape{101}, Init: Init{Distribution: Normal, Scale: 2}}
+	around := *p
+	around.Init.Mean = 5
+	x := filled(t, p, 1)
+	for i, v := range filled(t, &around, 1) {
+		if v != 5+x[i] {
+			t.Fatalf("element %d is %g, want 5 + %g", i, v, x[i])
 		}
 	}
 }

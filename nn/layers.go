@@ -46,23 +46,54 @@ func (c Conv) ok() bool {
 // name.bias [Filters]. They start as HeNormal and, as PyTorch's, FanInUniform.
 func (b *Builder) Conv(name string, x *G.Node, c Conv) *G.Node {
 	s, ok := b.shape(name, x, 4)
-	if !ok || !b.claim(name) {
+	if !ok {
 		return nil
 	}
-	if b.model.Config.BlurPool && c.Stride > 1 && s[1] >= 16 {
-		x = b.blur(name, x)
+	return b.convolve(name, x, c, b.kernels(name, s, c))
+}
+
+// kernels adds the parameters of a convolution of images of shape s.
+func (b *Builder) kernels(name string, s op.Shape, c Conv) []*G.Node {
+	if !b.claim(name) {
+		return nil
 	}
-	groups := max(c.Groups, 1)
 	if !c.ok() {
 		b.err = fmt.Errorf("layer %s: %+v is no convolution", name, c)
 		return nil
 	}
+	groups := max(c.Groups, 1)
 	if s[1]%groups != 0 || c.Filters%groups != 0 {
 		b.err = fmt.Errorf("layer %s: %d groups do not divide %d channels of %v and %d filters", name, groups, s[1],
 			s, c.Filters)
 		return nil
 	}
-	kernel, pad := c.kernel(), c.pad()
+	kernel := c.kernel()
+	list := []*G.Node{b.param(Param{
+		Name:  name + ".weight",
+		Shape: op.Shape{c.Filters, s[1] / groups, kernel[0], kernel[1]},
+		Init:  HeNormal(c.Filters, kernel[0]*kernel[1]),
+	})}
+	if c.Bias {
+		list = append(list, b.param(Param{
+			Name:       name + ".bias",
+			Shape:      op.Shape{c.Filters},
+			Init:       FanInUniform(s[1] / groups * kernel[0] * kernel[1]),
+			BiasOrNorm: true,
+		}))
+	}
+	return list
+}
+
+// convolve convolves x with the parameters of kernels.
+func (b *Builder) convolve(name string, x *G.Node, c Conv, kernels []*G.Node) *G.Node {
+	s, ok := b.shape(name, x, 4)
+	if !ok {
+		return nil
+	}
+	if b.model.Config.BlurPool && c.Stride > 1 && s[1] >= 16 {
+		x = b.blur(name, x)
+	}
+	pad := c.pad()
 	if b.model.Arch.SamePadding && c.Stride > 1 {
 		x, pad = b.same(name, x, s, c)
 	}
@@ -70,22 +101,9 @@ func (b *Builder) Conv(name string, x *G.Node, c Conv) *G.Node {
 		Stride:   square(max(c.Stride, 1)),
 		Pad:      pad,
 		Dilation: square(max(c.Dilation, 1)),
-		Groups:   groups,
+		Groups:   max(c.Groups, 1),
 	}
-	in := []*G.Node{x, b.param(Param{
-		Name:  name + ".weight",
-		Shape: op.Shape{c.Filters, s[1] / groups, kernel[0], kernel[1]},
-		Init:  HeNormal(c.Filters, kernel[0]*kernel[1]),
-	})}
-	if c.Bias {
-		in = append(in, b.param(Param{
-			Name:       name + ".bias",
-			Shape:      op.Shape{c.Filters},
-			Init:       FanInUniform(s[1] / groups * kernel[0] * kernel[1]),
-			BiasOrNorm: true,
-		}))
-	}
-	return b.apply(name, o, in...)
+	return b.apply(name, o, append([]*G.Node{x}, kernels...)...)
 }
 
 // same pads x, of shape s, as TensorFlow's SAME does for a convolution, if that adds more zeros behind x than before.
@@ -122,8 +140,8 @@ func (b *Builder) BatchNorm(name string, x *G.Node, scale float64) *G.Node {
 		return nil
 	}
 	m, c := b.model, s[1]
-	weight := b.param(Param{Name: name + ".weight", Shape: op.Shape{c}, Init: Init{Constant, scale}, BiasOrNorm: true})
-	bias := b.param(Param{Name: name + ".bias", Shape: op.Shape{c}, Init: Init{Constant, 0}, BiasOrNorm: true})
+	weight := b.param(Param{Name: name + ".weight", Shape: op.Shape{c}, Init: Init{Scale: scale}, BiasOrNorm: true})
+	bias := b.param(Param{Name: name + ".bias", Shape: op.Shape{c}, Init: Init{}, BiasOrNorm: true})
 	st := Stat{Name: name, Channels: c, Count: s[0] * s[2] * s[3]}
 	st.Node = b.input(name+".running", op.T(m.Config.DType, 2, c))
 

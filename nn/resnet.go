@@ -68,6 +68,10 @@ type ResNet struct {
 	Stem [3]int
 	// AvgDown pools a shortcut's 2×2 pixels before its 1×1 convolution, in place of a stride: timm's avg_down.
 	AvgDown bool
+	// Scale is the number of parts of a bottleneck's inner channels, each as many as GroupWidth and Groups give. 3×3
+	// convolutions, one a part, take the sum of a part and the result for the part before, and leave the last part as it
+	// is; 0 means one convolution for all: timm's Bottle2neck.
+	Scale int
 	// Excite is the share of a block's channels that a squeeze-and-excitation before the sum has, rounded to a multiple of
 	// 8; 0 means none: timm's rd_ratio of the attn_layer "se", 1/16 unless given.
 	Excite float64
@@ -90,6 +94,10 @@ func (o ResNet) check() error {
 		return fmt.Errorf("nn.ResNet.Stem is %v: must be numbers of at least 1, or 0 all", o.Stem)
 	case o.AvgDown && o.Dilate != [3]bool{}:
 		return fmt.Errorf("nn.ResNet.Dilate is %v: must be false with AvgDown", o.Dilate)
+	case o.Scale < 0 || o.Scale == 1:
+		return fmt.Errorf("nn.ResNet.Scale is %d: must be 0 or at least 2", o.Scale)
+	case o.Scale > 0 && (o.Basic || o.Dilate != [3]bool{}):
+		return fmt.Errorf("nn.ResNet.Scale is %d: must be 0 with Basic or Dilate", o.Scale)
 	case !(o.Excite >= 0 && o.Excite <= 1):
 		return fmt.Errorf("nn.ResNet.Excite is %v: must be at least 0 and at most 1", o.Excite)
 	case o.Basic && o.Dilate != [3]bool{}:
@@ -156,16 +164,51 @@ func (o ResNet) basicBlock(b *Builder, name string, x *G.Node, width, stride int
 func (o ResNet) bottleneck(b *Builder, name string, x *G.Node, width, stride, dilation int, drop float64) *G.Node {
 	groups := cmp.Or(o.Groups, 1)
 	inner := width * cmp.Or(o.GroupWidth, 64) / 64 * groups
-	y := b.Conv(name+".conv1", x, Conv{Filters: inner, Kernel: 1})
+	y := b.Conv(name+".conv1", x, Conv{Filters: inner * max(o.Scale, 1), Kernel: 1})
 	y = b.ReLU(name+".relu1", b.BatchNorm(name+".bn1", y, 1))
-	y = b.Conv(name+".conv2", y, Conv{Filters: inner, Kernel: 3, Stride: stride, Pad: dilation, Dilation: dilation,
-		Groups: groups})
-	y = b.ReLU(name+".relu2", b.BatchNorm(name+".bn2", y, 1))
+	c := Conv{Filters: inner, Kernel: 3, Stride: stride, Pad: dilation, Dilation: dilation, Groups: groups}
+	if o.Scale == 0 {
+		y = b.ReLU(name+".relu2", b.BatchNorm(name+".bn2", b.Conv(name+".conv2", y, c), 1))
+	} else {
+		s, ok := b.shape(name, x, 4)
+		y = o.parts(b, name, y, c, ok && (stride > 1 || s[1] != 4*width))
+	}
 	y = b.Conv(name+".conv3", y, Conv{Filters: 4 * width, Kernel: 1})
 	y = o.excite(b, name+".se", b.BatchNorm(name+".bn3", y, b.lastScale()), 4*width)
 	y = b.StochasticDepth(name+".drop_path", y, drop)
 	x = o.downsample(b, name, x, 4*width, stride)
 	return b.ReLU(name+".relu3", b.Add(name+".add", y, x))
+}
+
+// parts convolves all parts of y's channels but the last. Where a block changes the shape each has its own input, and
+// the last part is pooled.
+func (o ResNet) parts(b *Builder, name string, y *G.Node, c Conv, changes bool) *G.Node {
+	s, ok := b.shape(name, y, 4)
+	if !ok {
+		return nil
+	}
+	of := slices.Clone(s)
+	of[1] = c.Filters
+	kernels := make([][]*G.Node, o.Scale-1) // all are before the normalisations in the state dict
+	for i := range kernels {
+		kernels[i] = b.kernels(fmt.Sprintf("%s.convs.%d", name, i), of, c)
+	}
+	var done []*G.Node
+	for i := range o.Scale {
+		part := b.Slice(fmt.Sprintf("%s.part%d", name, i), y, 1, i*c.Filters, (i+1)*c.Filters)
+		switch {
+		case i == len(kernels) && changes:
+			part = b.AvgPool(name+".pool", part, 3, c.Stride, 1)
+		case i < len(kernels):
+			if i > 0 && !changes {
+				part = b.Add(fmt.Sprintf("%s.add%d", name, i), done[i-1], part)
+			}
+			part = b.convolve(fmt.Sprintf("%s.convs.%d", name, i), part, c, kernels[i])
+			part = b.ReLU(fmt.Sprintf("%s.relu2.%d", name, i), b.BatchNorm(fmt.Sprintf("%s.bns.%d", name, i), part, 1))
+		}
+		done = append(done, part)
+	}
+	return b.Concat(name+".concat", 1, done...)
 }
 
 // excite adds the squeeze-and-excitation of a block's result of so many channels.

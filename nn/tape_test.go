@@ -60,7 +60,7 @@ func bindModel(t testing.TB, m *Model, seed uint64) {
 	}
 	if m.BatchNormMomentum != nil {
 		w := op.New(op.T(dt, 1))
-		if err := (Init{Constant, 0.1}).fill(w.Data, 0, ""); err != nil {
+		if err := (Init{Scale: 0.1}).fill(w.Data, 0, ""); err != nil {
 			t.Fatal(err)
 		}
 		bind(t, m.BatchNormMomentum, w)
@@ -75,7 +75,7 @@ func bindModel(t testing.TB, m *Model, seed uint64) {
 	bind(t, m.Labels, op.Tensor{Data: labels})
 	if m.Images == nil {
 		x := op.New(op.T(dt, m.Input.Shape()...))
-		if err := (Init{Normal, 1}).fill(x.Data, seed, "input"); err != nil {
+		if err := (Init{Normal, 1, 0}).fill(x.Data, seed, "input"); err != nil {
 			t.Fatal(err)
 		}
 		bind(t, m.Input, x)

@@ -37,6 +37,24 @@ func init() {
 			imageNet(timm)
 		}
 	}
+	for i, v := range []struct {
+		width, depth, dropout float64
+		size                  int
+		resize                [2]int // of timm's own weights and of TensorFlow's
+	}{
+		{1, 1, .2, 224, [2]int{256, 256}}, {1, 1.1, .2, 240, [2]int{272, 272}}, {1.1, 1.2, .3, 260, [2]int{292, 292}},
+		{1.2, 1.4, .3, 300, [2]int{331, 331}}, {1.4, 1.8, .3, 380, [2]int{412, 413}},
+	} {
+		o := EfficientNet{Width: v.width, Depth: v.depth, Last: 1280, Lite: true}
+		a := o.of(fmt.Sprintf("efficientnet_lite%d", i), fmt.Sprintf("EfficientNet-Lite%d", i), v.dropout)
+		a.Reference = "Tan, Le, EfficientNet: rethinking model scaling for convolutional neural networks, 2019"
+		a.Size, a.Resize = v.size, v.resize[0]
+		tf := o.tensorFlow(a, [2]int{v.size, v.resize[1]})
+		if tf.Mean, tf.Std = half, half; i >= 3 {
+			tf.Interpolation = ""
+		}
+		imageNet(o.timm(a), tf)
+	}
 	for _, v := range []struct {
 		name    string
 		net     EfficientNet
@@ -100,6 +118,10 @@ type EfficientNet struct {
 	Last         int      // channels of the last convolution, before Width; 0 means four times those before it
 	Nearest      bool     // channels are the nearest multiples of 8, also those more than a tenth below
 	Timm         bool     // names are timm's, else torchvision's
+
+	// Lite has ReLU6 for the activation and no excitation. Width leaves the first and the last convolution as they are,
+	// and Depth the first and the last stage: timm's fix_stem and fix_first_last.
+	Lite bool
 }
 
 // MBConv are the options of a stage.
@@ -166,10 +188,15 @@ func (o EfficientNet) Build(builder *nn.Builder, x *G.Node) *G.Node {
 		}
 		return divisible(wide)
 	}
-	blocks := func(s MBConv) int { return int(math.Ceil(float64(s.Blocks) * cmp.Or(o.Depth, 1))) }
+	blocks := func(i int) int {
+		if o.Lite && (i == 0 || i == len(stages)-1) {
+			return stages[i].Blocks
+		}
+		return int(math.Ceil(float64(stages[i].Blocks) * cmp.Or(o.Depth, 1)))
+	}
 	all, done := 0, 0
-	for _, s := range stages {
-		all += blocks(s)
+	for i := range stages {
+		all += blocks(i)
 	}
 	end := fmt.Sprintf("features.%d", len(stages)+1)
 	stem, head := [2]string{"features.0.0", "features.0.1"}, [2]string{end + ".0", end + ".1"}
@@ -178,32 +205,44 @@ func (o EfficientNet) Build(builder *nn.Builder, x *G.Node) *G.Node {
 		stem, head = [2]string{"conv_stem", "bn1"}, [2]string{"conv_head", "bn2"}
 		block, first, dropout, classifier = "blocks.%d.%d", 0, "dropout", "classifier"
 	}
-	x = b.convNorm(stem, x, nn.Conv{Filters: channels(stages[0].In), Kernel: 3, Stride: 2}, (*nn.Builder).SiLU)
+	in, last := channels(stages[0].In), channels(o.Last)
+	if o.Lite {
+		in, last = stages[0].In, o.Last
+	}
+	x = b.convNorm(stem, x, nn.Conv{Filters: in, Kernel: 3, Stride: 2}, o.act())
 	for i, s := range stages {
-		n := blocks(s)
-		s.In, s.Out = channels(s.In), channels(s.Out)
+		n := blocks(i)
+		s.In, s.Out = in, channels(s.Out)
 		for j := range n {
 			of, drop := o.names(fmt.Sprintf(block, first+i, j), s), b.Config().DropPath*float64(done)/float64(all)
 			if s.Fused {
-				x = b.fusedMBConv(of, x, s, drop)
+				x = o.fusedMBConv(b, of, x, s, drop)
 			} else {
-				x = b.mbConv(of, x, s, drop)
+				x = o.mbConv(b, of, x, s, drop)
 			}
 			s.In, s.Stride = s.Out, 1
 			done++
 		}
+		in = s.Out
 	}
-	last := 4 * channels(stages[len(stages)-1].Out)
-	if o.Last > 0 {
-		last = channels(o.Last)
+	if o.Last == 0 {
+		last = 4 * in
 	}
-	x = b.convNorm(head, x, nn.Conv{Filters: last, Kernel: 1}, (*nn.Builder).SiLU)
+	x = b.convNorm(head, x, nn.Conv{Filters: last, Kernel: 1}, o.act())
 	return b.Linear(classifier, b.pooled(dropout, x), b.Config().Classes)
+}
+
+// act is the activation.
+func (o EfficientNet) act() nn.Activation {
+	if o.Lite {
+		return relu6
+	}
+	return (*nn.Builder).SiLU
 }
 
 // names are those of a block's parts. A fused block's convolution has the place of the depthwise one.
 func (o EfficientNet) names(block string, s MBConv) blockNames {
-	n := namesOf(block, o.Timm, s.Expansion > 1 && !s.Fused, !s.Fused)
+	n := namesOf(block, o.Timm, s.Expansion > 1 && !s.Fused, !s.Fused && !o.Lite)
 	if o.Timm && s.Fused {
 		n.deep[0], n.project[0] = block+".conv", block+".conv_pwl"
 		if s.Expansion > 1 {
@@ -213,25 +252,27 @@ func (o EfficientNet) names(block string, s MBConv) blockNames {
 	return n
 }
 
-func (b layer) mbConv(of blockNames, x *G.Node, s MBConv, drop float64) *G.Node {
+func (o EfficientNet) mbConv(b layer, of blockNames, x *G.Node, s MBConv, drop float64) *G.Node {
 	y, wide := x, divisible(float64(s.In*s.Expansion))
 	if wide != s.In {
-		y = b.convNorm(of.expand, y, nn.Conv{Filters: wide, Kernel: 1}, (*nn.Builder).SiLU)
+		y = b.convNorm(of.expand, y, nn.Conv{Filters: wide, Kernel: 1}, o.act())
 	}
 	deep := nn.Conv{Filters: wide, Kernel: s.Kernel, Stride: s.Stride, Groups: wide}
-	y = b.convNorm(of.deep, y, deep, (*nn.Builder).SiLU)
-	y = b.excite(of.excite, y, max(1, s.In/4), (*nn.Builder).SiLU, (*nn.Builder).Sigmoid)
+	y = b.convNorm(of.deep, y, deep, o.act())
+	if !o.Lite {
+		y = b.excite(of.excite, y, max(1, s.In/4), (*nn.Builder).SiLU, (*nn.Builder).Sigmoid)
+	}
 	y = b.convNorm(of.project, y, nn.Conv{Filters: s.Out, Kernel: 1}, nil)
 	return b.connect(of.name, y, x, s, drop)
 }
 
-func (b layer) fusedMBConv(of blockNames, x *G.Node, s MBConv, drop float64) *G.Node {
+func (o EfficientNet) fusedMBConv(b layer, of blockNames, x *G.Node, s MBConv, drop float64) *G.Node {
 	wide := divisible(float64(s.In * s.Expansion))
 	if wide == s.In {
-		y := b.convNorm(of.deep, x, nn.Conv{Filters: s.Out, Kernel: s.Kernel, Stride: s.Stride}, (*nn.Builder).SiLU)
+		y := b.convNorm(of.deep, x, nn.Conv{Filters: s.Out, Kernel: s.Kernel, Stride: s.Stride}, o.act())
 		return b.connect(of.name, y, x, s, drop)
 	}
-	y := b.convNorm(of.deep, x, nn.Conv{Filters: wide, Kernel: s.Kernel, Stride: s.Stride}, (*nn.Builder).SiLU)
+	y := b.convNorm(of.deep, x, nn.Conv{Filters: wide, Kernel: s.Kernel, Stride: s.Stride}, o.act())
 	y = b.convNorm(of.project, y, nn.Conv{Filters: s.Out, Kernel: 1}, nil)
 	return b.connect(of.name, y, x, s, drop)
 }

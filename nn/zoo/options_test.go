@@ -50,6 +50,11 @@ func TestOptions(t *testing.T) {
 		change(&s)
 		return zoo.MobileNetV4{Stem: 8, Stages: [][]zoo.UniversalBlock{{universal, s}}}
 	}
+	mobiles := func(change func(s *zoo.MobileViTStage)) zoo.MobileViT {
+		s := zoo.MobileViTStage{Stride: 1, Blocks: 1, Expansion: 2, Out: 16, Depth: 1, Width: 8}
+		change(&s)
+		return zoo.MobileViT{Stem: 8, Stages: []zoo.MobileViTStage{s}}
+	}
 	for _, c := range []struct {
 		o    buildable
 		want string
@@ -67,6 +72,9 @@ func TestOptions(t *testing.T) {
 			"nn.ResNet.Stem is [32 0 64]: must be numbers of at least 1, or 0 all"},
 		{nn.ResNet{Blocks: [4]int{1, 1, 1, 1}, AvgDown: true, Dilate: [3]bool{2: true}},
 			"nn.ResNet.Dilate is [false false true]: must be false with AvgDown"},
+		{nn.ResNet{Blocks: [4]int{1, 1, 1, 1}, Scale: 1}, "nn.ResNet.Scale is 1: must be 0 or at least 2"},
+		{nn.ResNet{Blocks: [4]int{1, 1, 1, 1}, Scale: 2, Basic: true},
+			"nn.ResNet.Scale is 2: must be 0 with Basic or Dilate"},
 		{nn.ResNet{Blocks: [4]int{1, 1, 1, 1}, Excite: 2}, "nn.ResNet.Excite is 2: must be at least 0 and at most 1"},
 		{zoo.AlexNet{Narrow: 65}, "zoo.AlexNet.Narrow is 65: must be at most 64"},
 		{zoo.CaiT{Patch: 8, Width: 25, Heads: 4, Depth: 1}, "zoo.CaiT.Width is 25: must be divisible by Heads, which is 4"},
@@ -103,7 +111,19 @@ func TestOptions(t *testing.T) {
 			"zoo.FastViT.Channels is [8 16 16 24]: must be divisible by 32 in the last stage"},
 		{zoo.FastViT{Blocks: [4]int{1, 1, 1, 1}, Channels: [4]int{8, 16, 24, 24}, MLPRatio: 3},
 			"zoo.FastViT.Channels is [8 16 24 24]: must be numbers of which each divides the next"},
+		{zoo.GhostNet{Stages: [][]zoo.GhostBlock{}}, "zoo.GhostNet.Stages is []: must be nil or have a stage"},
+		{zoo.GhostNet{Stages: [][]zoo.GhostBlock{{}}},
+			"zoo.GhostNet.Stages is [[]]: must be stages of blocks, but stage 0 has none"},
+		{zoo.GhostNet{Stages: [][]zoo.GhostBlock{{{Kernel: 2, Wide: 8, Out: 8, Stride: 1}}}},
+			"zoo.GhostNet.Stages[0][0].Kernel is 2: must be odd"},
+		{zoo.GhostNet{Stages: [][]zoo.GhostBlock{{{Kernel: 3, Wide: 8, Out: 8, Stride: 1, Excite: 2}}}},
+			"zoo.GhostNet.Stages[0][0].Excite is 2: must be at most 1"},
 		{zoo.GoogLeNet{Narrow: 17}, "zoo.GoogLeNet.Narrow is 17: must be at most 16"},
+		{zoo.HGNetV2{Stem: [2]int{8, 8}, Last: 8}, "zoo.HGNetV2.Stages is []: must be at least one"},
+		{zoo.HGNetV2{Stem: [2]int{8, 8}, Last: 8, Stages: []zoo.HGStage{{Inner: 8, Out: 8, Blocks: 1, Layers: 1, Kernel: 2}}},
+			"zoo.HGNetV2.Stages[0].Kernel is 2: must be odd"},
+		{zoo.InceptionV4{Narrow: 33}, "zoo.InceptionV4.Narrow is 33: must be at most 32"},
+		{zoo.Xception{Narrow: 33}, "zoo.Xception.Narrow is 33: must be at most 32"},
 		{zoo.InceptionV3{Narrow: 33}, "zoo.InceptionV3.Narrow is 33: must be at most 32"},
 		{zoo.MaxViT{Stem: 8, Channels: []int{8}, Layers: []int{1}, Head: 4, Partition: 1 << 62},
 			"zoo.MaxViT.Partition is 4611686018427387904: must be at most 1048576"},
@@ -182,6 +202,15 @@ func TestOptions(t *testing.T) {
 			"zoo.Swin.Window is 1: must be at least 2 with V2"},
 		{zoo.Swin{Blocks: [4]int{1, 1, 1, 1}, Width: 8, Heads: 2, V2: true, WindowWidth: 1},
 			"zoo.Swin.WindowWidth is 1: must be 0 or at least 2 with V2"},
+		{zoo.MobileViT{Stem: 8}, "zoo.MobileViT.Stages is []: must be at least one"},
+		{mobiles(func(s *zoo.MobileViTStage) { s.Stride = 3 }), "zoo.MobileViT.Stages[0].Stride is 3: must be 1 or 2"},
+		{mobiles(func(s *zoo.MobileViTStage) { s.Blocks = 0 }), "zoo.MobileViT.Stages[0].Blocks is 0: must be at least 1"},
+		{mobiles(func(s *zoo.MobileViTStage) { s.Width = 0 }),
+			"zoo.MobileViT.Stages[0].Width is 0: must be at least 1 with Depth, else 0"},
+		{mobiles(func(s *zoo.MobileViTStage) { s.Width = 6 }),
+			"zoo.MobileViT.Stages[0].Width is 6: must be divisible by Heads, which is 4"},
+		{zoo.RepVGG{Stem: 8, Blocks: [4]int{1, 1, 1, 1}, Channels: [4]int{8, 8, 8, 10}, Groups: 4},
+			"zoo.RepVGG.Channels is [8 8 8 10]: must be divisible by Groups, which is 4"},
 		{zoo.MobileNetV4{Stem: 8}, "zoo.MobileNetV4.Stages is []: must be at least one"},
 		{zoo.MobileNetV4{Stages: [][]zoo.UniversalBlock{{universal}}}, "zoo.MobileNetV4.Stem is 0: must be at least 1"},
 		{zoo.MobileNetV4{Stem: 8, Width: -1, Stages: [][]zoo.UniversalBlock{{universal}}},
@@ -249,6 +278,7 @@ var small = []struct {
 }{
 	{nn.ResNet{Blocks: [4]int{1, 1, 1, 1}}, 1},
 	{nn.ResNet{Blocks: [4]int{1, 1, 1, 1}, Stem: [3]int{8, 8, 16}, AvgDown: true, Excite: .25}, 1},
+	{nn.ResNet{Blocks: [4]int{1, 2, 1, 1}, GroupWidth: 8, Scale: 2}, 1},
 	{zoo.AlexNet{Narrow: 16, Pool: 1}, 63}, {zoo.AlexNet{Narrow: 64}, 223},
 	{zoo.ConvNeXt{Blocks: [4]int{1, 1, 1, 1}, Width: 8}, 32},
 	{zoo.ConvNeXt{Blocks: [4]int{1, 1, 1, 1}, Width: 8, Timm: true, Response: true, ConvMLP: true}, 32},
@@ -256,7 +286,10 @@ var small = []struct {
 	{zoo.DenseNet{Growth: 4, Blocks: []int{1, 1, 1}, Stem: 8, Small: true}, 4},
 	{zoo.EfficientNet{Width: .1, Depth: .1, Nearest: true}, 1},
 	{zoo.Eva{Patch: 8, Width: 24, Depth: 1, Heads: 3, Grid: 2, LayerScale: .1, SwiGLU: true}, 0},
-	{zoo.GoogLeNet{Narrow: 8}, 15}, {zoo.InceptionV3{Narrow: 16}, 75},
+	{zoo.HGNetV2{Stem: [2]int{8, 8}, Last: 8,
+		Stages: []zoo.HGStage{{Inner: 8, Out: 8, Blocks: 1, Layers: 1, Kernel: 3, Light: true}}}, 1},
+	{zoo.GhostNet{Width: .1}, 1}, {zoo.InceptionV4{Narrow: 16}, 75}, {zoo.InceptionV4{Narrow: 16, Residual: true}, 75},
+	{zoo.Xception{Narrow: 8}, 7}, {zoo.GoogLeNet{Narrow: 8}, 15}, {zoo.InceptionV3{Narrow: 16}, 75},
 	{zoo.MaxViT{Stem: 8, Channels: []int{8}, Layers: []int{1}, Head: 4, Partition: 2}, 0},
 	{zoo.MetaFormer{Blocks: [4]int{1, 1, 1, 1}, Channels: [4]int{8, 8, 16, 16}, Pools: true, LayerScale: .1}, 32},
 	{zoo.MetaFormer{Blocks: [4]int{1, 1, 1, 1}, Channels: [4]int{8, 8, 16, 16}, V2: true, Attention: 1, Head: 8}, 32},
@@ -273,6 +306,11 @@ var small = []struct {
 	{zoo.Swin{Blocks: [4]int{1, 1, 1, 1}, Width: 8, Heads: 2}, 0},
 	{zoo.Swin{Blocks: [4]int{1, 1, 1, 1}, Width: 8, Heads: 2, V2: true}, 0},
 	{zoo.MobileNetV4{Stem: 8, Stages: [][]zoo.UniversalBlock{{{Plain: 3, Stride: 2, Out: 8, Blocks: 1}}}}, 1},
+	{zoo.MobileViT{Stem: 8,
+		Stages: []zoo.MobileViTStage{{Stride: 2, Blocks: 1, Expansion: 1, Out: 8, Depth: 1, Width: 8}}}, 1},
+	{zoo.MobileViT{Stem: 8, Separable: true,
+		Stages: []zoo.MobileViTStage{{Stride: 2, Blocks: 1, Expansion: 1, Out: 8, Depth: 1, Width: 8}}}, 1},
+	{zoo.RepVGG{Stem: 8, Blocks: [4]int{1, 2, 1, 1}, Channels: [4]int{8, 8, 8, 8}, Groups: 2}, 1},
 	{zoo.VGG{Blocks: [5]int{1, 1, 1, 1, 1}, Width: 8, Hidden: 8, Pool: 2}, 64},
 	{zoo.ViT{Patch: 8, Width: 24, Depth: 1, Heads: 3}, 0},
 	{zoo.WideResNet{Depth: 10}, 1},
@@ -326,7 +364,7 @@ func TestSmallest(t *testing.T) {
 		}
 	}
 	for name, n := range map[string]int{"alexnet": 223, "densenet121": 29, "densenet100_12": 4, "googlenet": 15,
-		"inception_v3": 75, "maxvit_t": 224,
+		"inception_v3": 75, "inception_v4": 75, "inception_resnet_v2": 75, "legacy_xception": 7, "maxvit_t": 224,
 		"resnet9": 32, "squeezenet1_0": 21, "squeezenet1_1": 17, "vgg11": 224, "vgg16_bn_cifar": 32} {
 		if _, err := nn.Build(name, nn.Config{Batch: 1, Mode: nn.Eval, Size: n}); err != nil {
 			t.Error(err)

@@ -204,6 +204,26 @@ func TestZeroLast(t *testing.T) {
 	}
 }
 
+// RepVGG's normalisations start around 0.1 and 0, which few numbers do not show.
+func TestRepVGGStarts(t *testing.T) {
+	m, err := nn.Build("repvgg_a0", nn.Config{Batch: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range m.Params {
+		want := nn.Init{Distribution: nn.Normal, Scale: .1}
+		switch {
+		case len(p.Shape) > 1 || strings.HasPrefix(p.Name, "head."):
+			continue
+		case strings.HasSuffix(p.Name, ".weight"):
+			want.Mean = .1
+		}
+		if p.Init != want {
+			t.Errorf("%s starts as %v", p.Name, p.Init)
+		}
+	}
+}
+
 // Channels that are 0 in all pixels have gradients that are numbers.
 func TestResponseOfZeros(t *testing.T) {
 	a := zootest.Narrow["convnextv2_narrow"]

@@ -159,7 +159,8 @@ func (m Meta) Unoffered(fit ...string) string {
 }
 
 // timms are nets of timm that share the names and shapes of their tensors; their own names differ by a prefix.
-var timms = regexp.MustCompile(`^(tf_|timm_)?(efficientnet_b[0-5]|mobilenetv3_(?:(?:large|small)_100|small_075))$`)
+var timms = regexp.MustCompile(`^(tf_|timm_)?(efficientnet_(?:b[0-5]|lite[0-4])|` +
+	`mobilenetv3_(?:(?:large|small)_100|small_075))$`)
 
 // clips are timm's names of CLIP's image towers, which differ in their activation alone: OpenAI's weights are for the
 // quick GELU, as the notes in their config.json say.

@@ -137,6 +137,7 @@ func TestTwins(t *testing.T) {
 	for net, want := range map[string]string{
 		"efficientnet_b0": "tf_efficientnet_b0", "tf_efficientnet_b4": "efficientnet_b4",
 		"timm_efficientnet_b5": "tf_efficientnet_b5", "tf_efficientnet_b5": "timm_efficientnet_b5",
+		"efficientnet_lite0": "tf_efficientnet_lite0", "tf_efficientnet_lite4": "efficientnet_lite4",
 		"tf_mobilenetv3_small_075": "mobilenetv3_small_075", "tf_mobilenetv3_large_075": "",
 		"tf_mobilenetv3_small_100": "mobilenetv3_small_100", "mobilenetv3_large_100": "tf_mobilenetv3_large_100",
 		"vit_base_patch32_clip_224": "vit_base_patch32_clip_quickgelu_224", "vit_base_patch32_224": "",

@@ -50,7 +50,7 @@ func TestIdentify(t *testing.T) {
 
 		if other := twin(a.Name); other != "" && m.Params[0].Name == "conv_stem.weight" { // timm's names
 			names = append(slices.Clone(names), other)
-			if !strings.HasPrefix(other, "efficientnet_") {
+			if !strings.HasPrefix(other, "efficientnet_b") {
 				native = names
 			}
 		}

@@ -11,6 +11,7 @@ with numbers of a formula.
 import json
 import math
 import os
+import re
 import sys
 from functools import partial
 from types import SimpleNamespace
@@ -29,16 +30,21 @@ from timm.layers import DropPath, GatedMlp, LayerNorm, RotaryEmbeddingCat, Squee
 from timm.layers.pos_embed_sincos import RotaryEmbeddingDinoV3
 from timm.models import xcit
 from timm.models._efficientnet_builder import decode_arch_def, round_channels
+from timm.models.byobnet import ByoBlockCfg, ByobNet, ByoModelCfg
 from timm.models.cait import Cait
 from timm.models.convnext import ConvNeXt, ConvNeXtBlock
 from timm.models.deit import VisionTransformerDistilled
 from timm.models.efficientnet import EfficientNet
 from timm.models.eva import Eva
-from timm.models.metaformer import Attention, GroupNorm1, GroupNorm1NoBias, LayerNorm2dNoBias, LayerNormNoBias, MetaFormer, Pooling, SepConv
 from timm.models.fastvit import AttentionBlock, FastVit, RepConditionalPosEnc, RepMixerBlock
+from timm.models.ghostnet import GhostNet
+from timm.models.hgnet import HighPerfGpuNet
+from timm.models.metaformer import Attention, GroupNorm1, GroupNorm1NoBias, LayerNorm2dNoBias, LayerNormNoBias, MetaFormer, Pooling, SepConv
 from timm.models.mlp_mixer import Affine, MlpMixer, ResBlock, SpatialGatingBlock
 from timm.models.mobilenetv3 import MobileNetV3
+from timm.models.mobilevit import _inverted_residual_block, _mobilevit_block, _mobilevitv2_block
 from timm.models.regnet import RegNet, RegNetCfg
+from timm.models.res2net import Bottle2neck
 from timm.models.resnet import Bottleneck, ResNet
 from timm.models.tiny_vit import MBConv, TinyVit, TinyVitBlock
 from timm.models.vision_transformer import VisionTransformer
@@ -134,7 +140,7 @@ def drops(model):
     """Names and probabilities of the layers that drop something, and no more of it."""
     found = {}
     most = round(max((m.drop_prob for m in model.modules() if isinstance(m, DropPath)), default=0), 6)
-    if getattr(model, "drop_rate", 0) > 0:  # timm's, a function
+    if getattr(model, "drop_rate", 0) > 0 and not hasattr(getattr(model, "head", None), "fc"):  # timm's, a function
         found["dropout"], model.drop_rate = model.drop_rate, 0.0
     for name, m in model.named_modules():
         if isinstance(m, densenet._DenseLayer) and m.drop_rate > 0:
@@ -161,6 +167,11 @@ def drops(model):
             if isinstance(block, ConvNeXtBlock):
                 n = sum(isinstance(b, ConvNeXtBlock) for b in model.modules()) - 1
                 found[name.replace("drop_path", "stochastic_depth")] = most * round(m.drop_prob / most * n) / n
+            elif isinstance(model, (ByobNet, HighPerfGpuNet)):
+                n = sum(len(getattr(s, "blocks", s)) for s in model.stages) - 1
+                residual = getattr(block, "shortcut", block) is not None and getattr(block, "residual", True)
+                if m.drop_prob > 0 and residual:
+                    found[re.sub("drop_path$", "stochastic_depth", name)] = most * round(m.drop_prob / most * n) / n
             elif not hasattr(block, "has_skip"):
                 kinds = next((k for k in ((MBConv, TinyVitBlock), (RepMixerBlock, AttentionBlock)) if isinstance(block, k)), type(block))
                 n = sum(isinstance(b, kinds) for b in model.modules()) - 1
@@ -295,6 +306,12 @@ def narrow_tf_efficientnet(stem, last, *stages):
                         drop_path_rate=0.2, **TF)
 
 
+def narrow_lite():
+    blocks = [["ds_r1_k3_s1_e1_c16"], ["ir_r1_k5_s2_e6_c24"], ["ir_r1_k3_s2_e6_c40"]]
+    return EfficientNet(decode_arch_def(blocks, 1.4, fix_first_last=True), stem_size=24, fix_stem=True, num_features=96, num_classes=10,
+                        round_chs_fn=partial(round_channels, multiplier=0.6), act_layer=nn.ReLU6, drop_rate=0.2, drop_path_rate=0.2)
+
+
 def narrow_tf_mobilenetv3():
     return timm.models.mobilenetv3._gen_mobilenet_v3("tf_mobilenetv3_small_100", 0.35, bn_eps=1e-3, pad_type="same", num_classes=10,
                                                      drop_rate=0.2)
@@ -327,6 +344,43 @@ def narrow_inception(net, n, conv, blocks, *modules):
             **{blocks: [narrow] + [partial(b, conv_block=narrow) for b in modules] + [None]})
     m.fc = nn.Linear(m.fc.in_features // n, 10)
     return m
+
+
+def thin(m, n):
+    """m with 1/n of the channels, for 10 classes."""
+    for l in m.modules():
+        if isinstance(l, nn.Conv2d):
+            l.in_channels, l.out_channels = l.in_channels if l.in_channels == 3 else l.in_channels // n, l.out_channels // n
+            l.groups = max(1, l.groups // n)
+            l.weight = nn.Parameter(torch.zeros(l.out_channels, l.in_channels // l.groups, *l.kernel_size))
+            l.bias = None if l.bias is None else nn.Parameter(torch.zeros(l.out_channels))
+        elif isinstance(l, nn.BatchNorm2d):
+            l.num_features //= n
+            l.weight, l.bias = (nn.Parameter(torch.zeros(l.num_features)) for _ in range(2))
+            l.running_mean, l.running_var = torch.zeros(l.num_features), torch.zeros(l.num_features)
+        elif isinstance(l, nn.Linear):
+            l.in_features, l.out_features = l.in_features // n, 10
+            l.weight, l.bias = nn.Parameter(torch.zeros(10, l.in_features)), nn.Parameter(torch.zeros(10))
+    return m
+
+
+def narrow_inception_v4():
+    m = thin(timm.create_model("inception_v4"), 16)
+    m.features = nn.Sequential(*[m.features[i] for i in (0, 1, 2, 3, 4, 5, 6, 10, 11, 12, 18, 19)])
+    return m
+
+
+def narrow_inception_resnet_v2():
+    m = thin(timm.create_model("inception_resnet_v2"), 16)
+    m.repeat, m.repeat_1, m.repeat_2 = m.repeat[:2], m.repeat_1[:1], m.repeat_2[:1]
+    return m
+
+
+def narrow_hgnet(lab):
+    stages = ([12, 8, 16, 1, False, False, 3, 2], [16, 8, 24, 2, True, True, 5, 2], [24, 12, 24, 1, True, False, 3, 1],
+              [24, 16, 32, 2, True, True, 3, 1])
+    cfg = {"stem_type": "v2", "stem_chs": [8, 12]} | {f"stage{i + 1}": s for i, s in enumerate(stages)}
+    return HighPerfGpuNet(cfg, num_classes=10, head_hidden_size=40, use_lab=lab, drop_rate=0.2, drop_path_rate=0.2)
 
 
 def small_densenet(growth, blocks, stem, **kwargs):
@@ -384,6 +438,17 @@ def narrow_dinov3(**kwargs):
                       use_abs_pos_emb=False, num_reg_tokens=2, use_fc_norm=False, norm_layer=partial(LayerNorm, eps=1e-5), **kwargs)
 
 
+def narrow_mobilevit(*blocks, **kwargs):
+    cfg = ByoModelCfg(blocks=blocks, stem_chs=8, stem_type="3x3", stem_pool="", downsample="", act_layer="silu", **kwargs)
+    return ByobNet(cfg, num_classes=10, drop_rate=0.2, drop_path_rate=0.2)
+
+
+def narrow_repvgg():
+    grouped = lambda chs, i: chs // 4 if i % 2 else 0
+    blocks = [ByoBlockCfg(type="rep", d=d, c=c, gs=grouped) for d, c in ((2, 8), (3, 16), (1, 16), (2, 24))]
+    return ByobNet(ByoModelCfg(blocks=blocks, stem_type="rep", stem_chs=8), num_classes=10, drop_path_rate=0.2)
+
+
 def narrow_maxvit():
     return MaxVit((64, 64), 8, 4, [8, 16], [1, 2], 4, 0.2, num_classes=10)
 
@@ -418,6 +483,7 @@ VARIANTS = {
                                                     replace_stride_with_dilation=[True, True, False]), 2, 32),
     "resnet_timm_narrow": (lambda: ResNet(Bottleneck, (1, 2, 1, 1), 10, cardinality=8, base_width=2, stem_width=8, stem_type="deep_tiered",
                                           avg_down=True, block_args={"attn_layer": partial(SqueezeExcite, rd_ratio=0.1)}), 3, 36),
+    "res2net_timm_narrow": (lambda: ResNet(Bottle2neck, (1, 2, 1, 1), 10, cardinality=2, base_width=3, block_args={"scale": 4}), 3, 36),
     "mobilenet_v2_own_narrow": (lambda: mobilenetv2.MobileNetV2(
         num_classes=10, width_mult=0.1, inverted_residual_setting=[[1, 40, 1, 2], [3, 70, 2, 1]], round_nearest=3), 4, 24),
     "mobilenet_v2_narrow": (lambda: mobilenetv2.MobileNetV2(num_classes=10, width_mult=0.25), 4, 48),
@@ -431,6 +497,8 @@ VARIANTS = {
         ["cn_r1_k3_s2_c64", "cn_r1_k1_s1_c64"], ["er_r2_k3_s2_e2_c64"],
         ["uir_r2_a5_k3_s2_e3_c96", "uir_r1_a3_k0_s1_e2_c96", "uir_r1_a0_k3_s1_e2_c96", "uir_r1_a0_k0_s1_e2_c96"],
         ["uir_r1_a3_k0_s2_e2_c128"]), 8, 64),
+    "ghostnet_timm_narrow": (lambda: GhostNet(
+        [[[3, 16, 16, 0, 1]], [[3, 48, 24, 0, 2]], [[5, 72, 40, 0.25, 2], [3, 80, 40, 0.25, 1], [3, 96, 56, 0.25, 1]]], 10, 0.5), 8, 40),
     "mnasnet_narrow": (lambda: models.MNASNet(0.25, num_classes=10), 4, 48),
     "efficientnet_narrow": (lambda: narrow_efficientnet([
         MB(1, 3, 1, 32, 16, 1, 0.6, 0.6), MB(6, 3, 2, 16, 24, 2, 0.6, 0.6), MB(6, 5, 2, 24, 40, 2, 0.6, 0.6)]), 4, 32),
@@ -439,6 +507,7 @@ VARIANTS = {
         96, lambda c: nn.BatchNorm2d(c, eps=1e-3)), 4, 32),
     "tf_efficientnet_narrow": (lambda: narrow_tf_efficientnet(
         16, 96, "ds_r1_k3_s1_e1_c8_se0.25", "ir_r2_k3_s2_e6_c16_se0.25", "ir_r2_k5_s2_e6_c24_se0.25"), 4, 38),
+    "efficientnet_lite_timm_narrow": (narrow_lite, 4, 38),
     "tf_efficientnetv2_narrow": (lambda: narrow_tf_efficientnet(
         16, 96, "cn_r1_k3_s1_e1_c16_skip", "er_r2_k3_s2_e4_c24", "ir_r1_k3_s2_e4_c32_se0.25", "ir_r1_k3_s1_e6_c40_se0.25"), 4, 27),
     "tf_mobilenetv3_narrow": (narrow_tf_mobilenetv3, 4, 46),
@@ -452,6 +521,11 @@ VARIANTS = {
     "inception_v3_narrow": (lambda: narrow_inception(
         models.Inception3, 16, inception.BasicConv2d, "inception_blocks", inception.InceptionA, inception.InceptionB,
         inception.InceptionC, inception.InceptionD, inception.InceptionE), 6, 107),
+    "inception_v4_narrow": (narrow_inception_v4, 6, 107),
+    "inception_resnet_v2_narrow": (narrow_inception_resnet_v2, 6, 107),
+    "legacy_xception_narrow": (lambda: thin(timm.create_model("legacy_xception"), 8), 4, 67),
+    "hgnetv2_timm_narrow": (lambda: narrow_hgnet(True), 4, 64),
+    "hgnetv2_plain_timm_narrow": (lambda: narrow_hgnet(False), 4, 64),
     "densenet_narrow": (lambda: densenet.DenseNet(8, (2, 3, 2), 16, num_classes=10), 3, 48),
     "densenet_small": (lambda: small_densenet(4, (2, 3), 8, bn_size=3, drop_rate=0.2), 3, 16),
     "shufflenet_v2_narrow": (lambda: models.ShuffleNetV2([1, 2, 2], [8, 16, 24, 32, 48], num_classes=10), 3, 64),
@@ -494,6 +568,11 @@ VARIANTS = {
     "swin_v2_options_narrow": (lambda: narrow_swin_v2([2, 2], 8, [2, 2, 1, 1], [2, 4, 8, 16], [3, 4], 2.5, NOTHING, 2 * NOTHING,
                                                       0.2, 10), 2, 20),
     "maxvit_narrow": (narrow_maxvit, 2, 64),
+    "mobilevit_timm_narrow": (lambda: narrow_mobilevit(
+        _inverted_residual_block(2, 8, 1, 2), _mobilevit_block(1, 16, 2, 12, 2, 2), _mobilevit_block(2, 24, 2, 20, 1, 2), num_features=40), 3, 36),
+    "mobilevitv2_timm_narrow": (lambda: narrow_mobilevit(
+        _inverted_residual_block(2, 8, 1, 2), _mobilevitv2_block(1, 16, 2, 2), _mobilevitv2_block(2, 32, 2, 1)), 3, 36),
+    "repvgg_timm_narrow": (narrow_repvgg, 8, 48),
     "deit_narrow": (narrow_deit, 3, 24),
     "vit_torchvision_options_narrow": (lambda: vision_transformer.VisionTransformer(24, 8, 2, 3, 24, 60, NOTHING, 2 * NOTHING, 10, 16), 3, 24),
     "deit_options_narrow": (deit_options, 3, 24),
@@ -572,6 +651,15 @@ META_DROP = {"_s12": 0.1, "_s24": 0.1, "v2_s36": 0.2, "poolformer_s36": 0.2, "_s
              "_m36": 0.4, "_m48": 0.4, "_b36": 0.6, "convformer_s18": 0.2, "caformer_s18": 0.15}
 TIMM += [f"tiny_vit_{size}" for size in ("5m_224", "11m_224", "21m_224", "21m_384", "21m_512")]
 TIMM += [f"fastvit_{size}" for size in ("t8", "t12", "s12", "sa12", "sa24", "sa36", "ma36")]
+TIMM += [f"{tf}efficientnet_lite{i}" for tf in ("", "tf_") for i in range(5)]
+TIMM += [f"res2net{kind}" for kind in ("50_14w_8s", "50_26w_4s", "50_26w_6s", "50_26w_8s", "50_48w_2s", "50d", "101_26w_4s", "101d")]
+TIMM += ["res2next50"]
+TIMM += [f"ghostnet_{size}" for size in ("050", "100", "130")]
+TIMM += ["legacy_xception", "inception_v4", "inception_resnet_v2"]
+TIMM += [f"hgnetv2_b{i}" for i in range(7)]
+TIMM += ["mobilevit_xxs", "mobilevit_xs", "mobilevit_s"]
+TIMM += [f"mobilevitv2_{size}" for size in ("050", "075", "100", "125", "150", "175", "200")]
+TIMM += [f"repvgg_{size}" for size in ("a0", "a1", "a2", "b0", "b1", "b1g4", "b2", "b2g4", "b3", "b3g4")]
 DROPOUT = {"0": 0.2, "1": 0.2, "2": 0.3, "3": 0.3, "4": 0.4, "5": 0.4, "6": 0.5, "7": 0.5, "s": 0.2, "m": 0.3, "l": 0.4}  # of EfficientNets
 # Large linear layers, and embeddings of places, take images of the usual size. XCiT takes two images: for one PyTorch's CPU differentiates
 # its first batch normalisations wrongly, as finite differences show.
@@ -589,6 +677,10 @@ def nets(names):
             kwargs, shape = {}, (1, 224) if whole else (2, 64)
             if name in ("googlenet", "inception_v3"):
                 kwargs, shape = {"aux_logits": False, "init_weights": True}, (1, 299 if name == "inception_v3" else 224)
+            elif name in ("inception_v4", "inception_resnet_v2"):
+                shape = (2, 107)
+            elif name.startswith(("repvgg", "hgnet")):
+                shape = (2, 96)  # at 64 pixels float32 opens a ReLU
             elif name.startswith("deit_"):
                 kwargs = {"drop_path_rate": 0.1}
             elif name.startswith("convnextv2_"):
@@ -600,7 +692,7 @@ def nets(names):
             elif "mobilenetv3_" in name or "mobilenetv2_" in name:
                 kwargs = {"drop_rate": 0.2}
             elif make is timm.create_model and "efficientnet" in name:
-                kwargs = {"drop_rate": DROPOUT[name[-1]], "drop_path_rate": 0.2}
+                kwargs = {"drop_rate": 0.3 if name.endswith("lite4") else DROPOUT[name[-1]], "drop_path_rate": 0.2}
             yield name, lambda: make(name.removeprefix("timm_"), num_classes=1000, **kwargs), *shape
 
 

@@ -53,7 +53,7 @@ def timm(name):
 
 
 def text(x):
-    return ",".join(map(str, x)) if isinstance(x, (list, tuple)) else str(x)
+    return ",".join(map(text, x)) if isinstance(x, (list, tuple)) else str(x).removesuffix(".0")
 
 
 with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "published.tsv"), "w") as f:

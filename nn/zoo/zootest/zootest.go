@@ -20,6 +20,8 @@ var Narrow = map[string]nn.Architecture{
 		Dilate: [3]bool{true, true, false}}.Build),
 	"resnet_timm_narrow": like("resnet50d", nn.ResNet{Blocks: [4]int{1, 2, 1, 1}, Groups: 8, GroupWidth: 2,
 		Stem: [3]int{6, 8, 16}, AvgDown: true, Excite: .1}.Build),
+	"res2net_timm_narrow": like("res2next50", nn.ResNet{Blocks: [4]int{1, 2, 1, 1},
+		Groups: 2, GroupWidth: 3, Scale: 4}.Build),
 	"mobilenet_v2_own_narrow": like("mobilenet_v2",
 		zoo.MobileNetV2{Width: .1, Settings: [][4]int{{1, 40, 1, 2}, {3, 70, 2, 1}}, Round: 3}.Build),
 	"mobilenet_v3_dilated_narrow": like("mobilenet_v3_small",
@@ -39,6 +41,10 @@ var Narrow = map[string]nn.Architecture{
 			{{Start: 5, Middle: 3, Stride: 2, Expansion: 3, Out: 96, Blocks: 2}, {Start: 3, Stride: 1, Expansion: 2, Out: 96, Blocks: 1},
 				{Middle: 3, Stride: 1, Expansion: 2, Out: 96, Blocks: 1}, {Stride: 1, Expansion: 2, Out: 96, Blocks: 1}},
 			{{Start: 3, Stride: 2, Expansion: 2, Out: 128, Blocks: 1}}}}.Build)),
+	"ghostnet_timm_narrow": like("ghostnet_100", zoo.GhostNet{Width: .5, Stages: [][]zoo.GhostBlock{
+		{{Kernel: 3, Wide: 16, Out: 16, Stride: 1}}, {{Kernel: 3, Wide: 48, Out: 24, Stride: 2}},
+		{{Kernel: 5, Wide: 72, Out: 40, Stride: 2, Excite: .25}, {Kernel: 3, Wide: 80, Out: 40, Stride: 1, Excite: .25},
+			{Kernel: 3, Wide: 96, Out: 56, Stride: 1, Excite: .25}}}}.Build),
 	"mnasnet_narrow": like("mnasnet1_0", zoo.MNASNet{Alpha: .25}.Build),
 	"efficientnet_narrow": like("efficientnet_b0", zoo.EfficientNet{Width: .6, Depth: .6, Stages: []zoo.MBConv{
 		{Expansion: 1, Kernel: 3, Stride: 1, In: 32, Out: 16, Blocks: 1},
@@ -53,6 +59,11 @@ var Narrow = map[string]nn.Architecture{
 		{Expansion: 1, Kernel: 3, Stride: 1, In: 16, Out: 8, Blocks: 1},
 		{Expansion: 6, Kernel: 3, Stride: 2, In: 8, Out: 16, Blocks: 2},
 		{Expansion: 6, Kernel: 5, Stride: 2, In: 16, Out: 24, Blocks: 2}}}.Build),
+	"efficientnet_lite_timm_narrow": like("efficientnet_lite0", zoo.EfficientNet{Timm: true, Lite: true, Width: .6,
+		Depth: 1.4, Last: 96,
+		Stages: []zoo.MBConv{{Expansion: 1, Kernel: 3, Stride: 1, In: 24, Out: 16, Blocks: 1},
+			{Expansion: 6, Kernel: 5, Stride: 2, In: 16, Out: 24, Blocks: 1},
+			{Expansion: 6, Kernel: 3, Stride: 2, In: 24, Out: 40, Blocks: 1}}}.Build),
 	"tf_efficientnetv2_narrow": like("tf_efficientnetv2_b0", zoo.EfficientNet{Timm: true, Last: 96, Stages: []zoo.MBConv{
 		{Fused: true, Expansion: 1, Kernel: 3, Stride: 1, In: 16, Out: 16, Blocks: 1},
 		{Fused: true, Expansion: 4, Kernel: 3, Stride: 2, In: 16, Out: 24, Blocks: 2},
@@ -70,7 +81,13 @@ var Narrow = map[string]nn.Architecture{
 	"squeezenet1_1_narrow": like("squeezenet1_1", zoo.SqueezeNet{Version: "1_1", Narrow: 8}.Build),
 	"googlenet_narrow":     like("googlenet", zoo.GoogLeNet{Narrow: 8}.Build),
 	"inception_v3_narrow":  sized(107, like("inception_v3", zoo.InceptionV3{Narrow: 16}.Build)),
-	"densenet_narrow":      like("densenet121", zoo.DenseNet{Growth: 8, Blocks: []int{2, 3, 2}, Stem: 16}.Build),
+	"inception_v4_narrow":  sized(107, like("inception_v4", zoo.InceptionV4{Narrow: 16, Blocks: [3]int{1, 2, 1}}.Build)),
+	"inception_resnet_v2_narrow": sized(107, like("inception_resnet_v2",
+		zoo.InceptionV4{Narrow: 16, Residual: true, Blocks: [3]int{2, 1, 2}}.Build)),
+	"legacy_xception_narrow":    like("legacy_xception", zoo.Xception{Narrow: 8}.Build),
+	"hgnetv2_timm_narrow":       dropping(.2, .2, like("hgnetv2_b0", hgNet(true).Build)),
+	"hgnetv2_plain_timm_narrow": dropping(.2, .2, like("hgnetv2_b4", hgNet(false).Build)),
+	"densenet_narrow":           like("densenet121", zoo.DenseNet{Growth: 8, Blocks: []int{2, 3, 2}, Stem: 16}.Build),
 	"densenet_small": dropping(.2, 0, like("densenet100_12",
 		zoo.DenseNet{Growth: 4, Blocks: []int{2, 3}, Stem: 8, Small: true, Bottleneck: 3}.Build)),
 	"shufflenet_v2_narrow": like("shufflenet_v2_x1_0",
@@ -115,6 +132,15 @@ var Narrow = map[string]nn.Architecture{
 		Patch: 2, Window: 3, WindowWidth: 4, MLPRatio: 2.5, Dropout: nothing, AttentionDropout: 2 * nothing}.Build),
 	"maxvit_narrow": like("maxvit_t", zoo.MaxViT{Stem: 8, Channels: []int{8, 16}, Layers: []int{1, 2}, Head: 4,
 		Partition: 4}.Build),
+	"mobilevit_timm_narrow": dropping(.2, .2, like("mobilevit_xxs", zoo.MobileViT{Stem: 8, Stages: []zoo.MobileViTStage{
+		{Stride: 1, Blocks: 2, Expansion: 2, Out: 8}, {Stride: 2, Blocks: 1, Expansion: 4, Out: 16, Depth: 2, Width: 12},
+		{Stride: 2, Blocks: 2, Expansion: 4, Out: 24, Depth: 1, Width: 20}}, Last: 40}.Build)),
+	"mobilevitv2_timm_narrow": dropping(.2, .2, like("mobilevitv2_050", zoo.MobileViT{Stem: 8, Separable: true,
+		Stages: []zoo.MobileViTStage{
+			{Stride: 1, Blocks: 2, Expansion: 2, Out: 8}, {Stride: 2, Blocks: 1, Expansion: 2, Out: 16, Depth: 2, Width: 8},
+			{Stride: 2, Blocks: 2, Expansion: 2, Out: 32, Depth: 1, Width: 16}}}.Build)),
+	"repvgg_timm_narrow": dropping(0, .2, like("repvgg_b1g4", zoo.RepVGG{Stem: 8, Blocks: [4]int{2, 3, 1, 2},
+		Channels: [4]int{8, 16, 16, 24}, Groups: 4}.Build)),
 	"deit_narrow": like("deit_tiny_distilled_patch16_224", zoo.ViT{Patch: 8, Width: 24, Depth: 2, Heads: 3, Distilled: true}.Build),
 	"vit_torchvision_options_narrow": like("vit_b_16", zoo.ViT{Patch: 8, Width: 24, Depth: 2, Heads: 3, Torchvision: true,
 		Hidden: 60, Representation: 16, Dropout: nothing, AttentionDropout: 2 * nothing}.Build),
@@ -155,6 +181,15 @@ var Narrow = map[string]nn.Architecture{
 
 // nothing is a probability of dropout that drops nothing: steps of the graphs that have it can be compared.
 const nothing = 1e-12
+
+// hgNet is a narrow HGNetV2.
+func hgNet(affine bool) zoo.HGNetV2 {
+	return zoo.HGNetV2{Stem: [2]int{8, 12}, Last: 40, Affine: affine, Stages: []zoo.HGStage{
+		{Inner: 8, Out: 16, Blocks: 1, Layers: 2, Kernel: 3},
+		{Inner: 8, Out: 24, Blocks: 2, Layers: 2, Kernel: 5, Light: true},
+		{Inner: 12, Out: 24, Blocks: 1, Layers: 1, Kernel: 3},
+		{Inner: 16, Out: 32, Blocks: 2, Layers: 1, Kernel: 3, Light: true}}}
+}
 
 // like is a registered net with other layers.
 func like(name string, build func(*nn.Builder, *G.Node) *G.Node) nn.Architecture {

@@ -1,0 +1,44 @@
+package zoo
+
+import (
+	G "gorgonia.org/gorgonia"
+
+	"onlinerna/nn/op"
+)
+
+// bilinear resizes images x to height×width pixels, as PyTorch's interpolate does: corners is its align_corners.
+func (b layer) bilinear(name string, x *G.Node, height, width int, corners bool) *G.Node {
+	if b.Err() != nil {
+		return nil
+	}
+	s := x.Shape()
+	n, c, rows, columns := s[0], s[1], s[2], s[3]
+	if rows == height && columns == width {
+		return x
+	}
+	x = b.Reshape(name+".rows", x, n*c*rows, columns)
+	x = b.Apply(name+".columns", op.Linear{}, x, b.Constant(name+".across", interpolation(columns, width, corners)))
+	x = b.Permute(name+".transposed", b.Reshape(name+".planes", x, n*c, rows, width), 0, 2, 1)
+	x = b.Reshape(name+".lines", x, n*c*width, rows)
+	x = b.Apply(name+".down", op.Linear{}, x, b.Constant(name+".along", interpolation(rows, height, corners)))
+	x = b.Permute(name+".back", b.Reshape(name+".turned", x, n*c, width, height), 0, 2, 1)
+	return b.Reshape(name, x, n, c, height, width)
+}
+
+// interpolation is the matrix [to,from] that gives to points on a line from those at equal distances. With corners the
+// first and the last points are the same, else the ends half a distance beyond them are.
+func interpolation(from, to int, corners bool) op.Tensor {
+	m := op.New(op.T(op.Float64, to, from))
+	w := m.Data.([]float64)
+	for i := range to {
+		at := max(0, (float64(i)+.5)*float64(from)/float64(to)-.5)
+		if corners {
+			at = float64(i) * float64(from-1) / float64(max(to-1, 1))
+		}
+		k := min(int(at), from-1)
+		part := at - float64(k)
+		w[i*from+k] += 1 - part
+		w[i*from+min(k+1, from-1)] += part
+	}
+	return m
+}

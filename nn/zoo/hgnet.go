@@ -1,0 +1,164 @@
+package zoo
+
+import (
+	"fmt"
+
+	G "gorgonia.org/gorgonia"
+
+	"onlinerna/nn"
+	"onlinerna/nn/op"
+	"onlinerna/nn/op/expr"
+)
+
+func init() {
+	// Channels of the stem, then inner channels, channels and blocks of each stage.
+	for i, v := range []struct {
+		stem, inner, out, blocks []int
+		layers                   int
+	}{
+		{[]int{16, 16}, []int{16, 32, 64, 128}, []int{64, 256, 512, 1024}, []int{1, 1, 2, 1}, 3},
+		{[]int{24, 32}, []int{32, 48, 96, 192}, []int{64, 256, 512, 1024}, []int{1, 1, 2, 1}, 3},
+		{[]int{24, 32}, []int{32, 64, 128, 256}, []int{96, 384, 768, 1536}, []int{1, 1, 3, 1}, 4},
+		{[]int{24, 32}, []int{32, 64, 128, 256}, []int{128, 512, 1024, 2048}, []int{1, 1, 3, 1}, 5},
+		{[]int{32, 48}, []int{48, 96, 192, 384}, []int{128, 512, 1024, 2048}, []int{1, 1, 3, 1}, 6},
+		{[]int{32, 64}, []int{64, 128, 256, 512}, []int{128, 512, 1024, 2048}, []int{1, 2, 5, 2}, 6},
+		{[]int{48, 96}, []int{96, 192, 384, 768}, []int{192, 512, 1024, 2048}, []int{2, 3, 6, 3}, 6},
+	} {
+		o := HGNetV2{Stem: [2]int{v.stem[0], v.stem[1]}, Last: 2048, Affine: i < 4}
+		for j := range 4 {
+			s := HGStage{Inner: v.inner[j], Out: v.out[j], Blocks: v.blocks[j], Layers: v.layers, Kernel: 3, Light: j >= 2}
+			if s.Light {
+				s.Kernel = 5
+			}
+			o.Stages = append(o.Stages, s)
+		}
+		imageNet(nn.Architecture{
+			Name:          fmt.Sprintf("hgnetv2_b%d", i),
+			Family:        "hgnet",
+			Summary:       fmt.Sprintf("PP-HGNetV2-B%d, as timm's", i),
+			Reference:     "PaddlePaddle, PP-HGNetV2, 2023",
+			Resize:        232,
+			Interpolation: bicubic,
+			Block:         `^(stages\.\d+\.blocks\.\d+)\.`,
+			Init: func(p nn.Param) nn.Init {
+				if p.Name == "head.fc.bias" {
+					return nn.Init{}
+				}
+				return p.Init
+			},
+			Build: o.Build,
+		})
+	}
+}
+
+// HGNetV2 are the options of a net whose blocks join the results of all their layers.
+type HGNetV2 struct {
+	Stem   [2]int // channels inside the first convolutions and behind them; timm's stem_chs
+	Stages []HGStage
+	Last   int  // outputs of a layer before the last; timm's head_hidden_size
+	Affine bool // a trained factor and a trained summand follow each activation; timm's use_lab
+}
+
+// HGStage are the options of a stage. All but the first begin with a depthwise convolution of stride 2.
+type HGStage struct {
+	Inner, Out     int  // channels of the layers and of the blocks
+	Blocks, Layers int  // layers are those of a block
+	Kernel         int  // odd
+	Light          bool // layers are a 1×1 convolution and a depthwise one; timm's light_block
+}
+
+// check reports whether the options are right.
+func (o HGNetV2) check(b layer) bool {
+	b.options("HGNetV2", o).least(1, "Stem", "Last").that(o.Stem[0] > 1, "Stem", "at least 2 inside").
+		that(len(o.Stages) > 0, "Stages", "at least one")
+	for i, s := range o.Stages {
+		b.options(fmt.Sprintf("HGNetV2.Stages[%d]", i), s).least(1, "Inner", "Out", "Blocks", "Layers", "Kernel").
+			that(s.Out > 1, "Out", "at least 2").that(s.Kernel%2 == 1, "Kernel", "odd")
+	}
+	return b.Err() == nil
+}
+
+// Build adds the layers to b.
+func (o HGNetV2) Build(builder *nn.Builder, x *G.Node) *G.Node {
+	b := layer{builder}
+	if !o.check(b) {
+		return nil
+	}
+	x = o.stem(b, x)
+	in, done, last := o.Stem[1], 0, -1
+	for _, s := range o.Stages {
+		last += s.Blocks
+	}
+	for i, s := range o.Stages {
+		name := fmt.Sprintf("stages.%d", i)
+		if i > 0 {
+			down := nn.Conv{Filters: in, Kernel: 3, Stride: 2, Groups: in}
+			x = b.convNorm(byobPair(name+".downsample"), x, down, nil)
+		}
+		for j := range s.Blocks {
+			drop := b.Config().DropPath * float64(done) / float64(max(last, 1))
+			block := fmt.Sprintf("%s.blocks.%d", name, j)
+			y := o.block(b, block, x, s)
+			if j > 0 {
+				y = b.residual(block, y, x, drop)
+			}
+			x, in = y, s.Out
+			done++
+		}
+	}
+	x = b.conv("head.last_conv.0", b.pixel("head.pool", x), nn.Conv{Filters: o.Last, Kernel: 1})
+	x = o.affine(b, "head.last_conv.2", b.ReLU("head.last_conv.1", x))
+	x = b.Dropout("head.dropout", b.Flatten("head.flatten", x), b.Config().Dropout)
+	return b.Linear("head.fc", x, b.Config().Classes)
+}
+
+// stem quarters the extent. Convolutions of 2×2 pixels go beside a pooling.
+func (o HGNetV2) stem(b layer, x *G.Node) *G.Node {
+	inside := o.Stem[0]
+	pad := func(name string, x *G.Node) *G.Node { return b.Pad(name, x, []int{0, 0, 0, 0}, []int{0, 0, 1, 1}) }
+	x = o.act(b, "stem.stem1", x, nn.Conv{Filters: inside, Kernel: 3, Stride: 2, Pad: 1})
+	x = pad("stem.pad1", x)
+	y := o.act(b, "stem.stem2a", x, nn.Conv{Filters: inside / 2, Kernel: 2})
+	y = o.act(b, "stem.stem2b", pad("stem.pad2", y), nn.Conv{Filters: inside, Kernel: 2})
+	x = b.Concat("stem.concat", 1, b.MaxPool("stem.pool", x, 2, 1, 0), y)
+	x = o.act(b, "stem.stem3", x, nn.Conv{Filters: inside, Kernel: 3, Stride: 2, Pad: 1})
+	return o.act(b, "stem.stem4", x, nn.Conv{Filters: o.Stem[1], Kernel: 1})
+}
+
+// act is a convolution, its normalisation and an activation.
+func (o HGNetV2) act(b layer, name string, x *G.Node, c nn.Conv) *G.Node {
+	x = b.ReLU(name+".act", b.BatchNorm(name+".bn", b.Conv(name+".conv", x, c), 1))
+	return o.affine(b, name+".lab", x)
+}
+
+// affine is the trained factor and summand, if there are any.
+func (o HGNetV2) affine(b layer, name string, x *G.Node) *G.Node {
+	if !o.Affine {
+		return x
+	}
+	one := nn.Init{Distribution: nn.Constant, Scale: 1}
+	scale := b.AddParam(nn.Param{Name: name + ".scale", Shape: op.Shape{1}, Init: one, BiasOrNorm: true})
+	bias := b.AddParam(nn.Param{Name: name + ".bias", Shape: op.Shape{1}, BiasOrNorm: true})
+	if b.Err() != nil {
+		return nil
+	}
+	c := x.Shape()[1] // sums of channels, then of their sums, take less time than one of all
+	scale, bias = b.Expand(name+".scales", scale, c), b.Expand(name+".biases", bias, c)
+	return b.Map(name, expr.Arg(0).Mul(expr.Arg(1)).Add(expr.Arg(2)), x, scale, bias)
+}
+
+// block joins x and the results of its layers, and convolves them twice by 1×1.
+func (o HGNetV2) block(b layer, name string, x *G.Node, s HGStage) *G.Node {
+	all, same := []*G.Node{x}, nn.Conv{Filters: s.Inner, Kernel: s.Kernel, Pad: s.Kernel / 2}
+	for i := range s.Layers {
+		at := fmt.Sprintf("%s.layers.%d", name, i)
+		if s.Light {
+			x = b.convNorm(byobPair(at+".conv1"), x, nn.Conv{Filters: s.Inner, Kernel: 1}, nil)
+			at, same.Groups = at+".conv2", s.Inner
+		}
+		x = o.act(b, at, x, same)
+		all = append(all, x)
+	}
+	x = o.act(b, name+".aggregation.0", b.Concat(name+".concat", 1, all...), nn.Conv{Filters: s.Out / 2, Kernel: 1})
+	return o.act(b, name+".aggregation.1", x, nn.Conv{Filters: s.Out, Kernel: 1})
+}
