@@ -189,7 +189,9 @@ const preLogits = "heads.pre_logits"
 // of makes a the architecture of the net.
 func (v ViT) of(a nn.Architecture) nn.Architecture {
 	a.Init, a.Build, a.Positions = v.initial, v.Build, nn.Positions{Name: v.names().place}
-	if !v.NoEmbedClass {
+	if v.NoEmbedClass {
+		a.Positions.Class = v.names().class
+	} else {
 		a.Positions.First = v.first()
 	}
 	return a

@@ -188,10 +188,10 @@ func twin(net string) string {
 func (n *Network) sameNet(f *statedict.File, l Meta) (doubt string, err error) {
 	a, other, clip := l.Architecture, twin(n.arch), clips.MatchString(n.arch)
 	switch name, ok := hubNet(a); {
-	case clip && name == other:
+	case clip && (name == other || l.Kind == "" && l.Model == other):
 		return fmt.Sprintf("taken for weights of %s: the config.json beside them says that they are for the activation of %s",
 			n.arch, other), nil
-	case clip && a == "" && l.Kind == "":
+	case clip && a == "" && l.Kind == "" && l.Model == "":
 		return fmt.Sprintf("taken for weights of %s: those of %s, with another activation, have the same names; the hub's "+
 			"config.json beside the file tells", n.arch, other), nil
 	case a != "" && name != n.arch && (other != "" || strings.HasPrefix(n.arch, "tf_")):
@@ -201,7 +201,7 @@ func (n *Network) sameNet(f *statedict.File, l Meta) (doubt string, err error) {
 		}
 		return "", fmt.Errorf("the config.json beside it says that the weights are of timm's %s, whose layers differ from those "+
 			"of %s%s", a, n.arch, hint)
-	case a == "" && l.Kind == "" && other != "":
+	case a == "" && l.Kind == "" && other != "" && !clip:
 		if _, ok := f.Lookup("conv_stem.weight"); ok {
 			return fmt.Sprintf("taken for weights of %s: those of %s have the same names, and need its layers; the hub's "+
 				"config.json beside the file tells", n.arch, other), nil

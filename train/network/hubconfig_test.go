@@ -198,6 +198,14 @@ func TestTwins(t *testing.T) {
 			t.Errorf("%+v: %q, %q, %v", c, m.Model, doubt, err)
 		}
 	}
+	// So does transformers'.
+	for model, want := range map[string]string{"vit_base_patch32_clip_224": "",
+		"vit_base_patch32_clip_quickgelu_224": "for the activation of vit_base_patch32_clip_quickgelu_224"} {
+		doubt, err := (&Network{arch: "vit_base_patch32_clip_224"}).sameNet(nil, Meta{Model: model})
+		if err != nil || !strings.Contains(doubt, want) || (doubt == "") != (want == "") {
+			t.Errorf("%s: %q, %v", model, doubt, err)
+		}
+	}
 	// config.json may name another net than one without a twin, too.
 	n := &Network{arch: "tf_efficientnetv2_s"}
 	if _, err := n.sameNet(nil, Meta{Architecture: "efficientnetv2_s"}); err == nil ||
@@ -337,6 +345,17 @@ func TestTransformersConfig(t *testing.T) {
 			"vit_base_patch14_dinov2", 224, 256, "", ""},
 		{`"dinov2", ` + base + "14", `"size": {"shortest_edge": 256}, "crop_size": 224, "do_center_crop": false`,
 			"vit_base_patch14_dinov2", 256, 256, "", ""},
+		{`"dinov2_with_registers", ` + base + "14", `"size": {"shortest_edge": 256}, "crop_size": 224`,
+			"vit_base_patch14_reg4_dinov2", 224, 256, "", ""},
+		{`"dinov2_with_registers", "num_register_tokens": 0, ` + base + "14", "", "", 0, 0, "", ""},
+		{`"clip", "vision_config": {` + base + `32, "hidden_act": "gelu"}`, `"size": 224, "crop_size": 224, "resample": 3`,
+			"vit_base_patch32_clip_224", 224, 224, "bicubic", "squash"},
+		{`"clip", "vision_config": {"patch_size": 16}`, `"size": {"shortest_edge": 224}, "crop_size": 224`,
+			"vit_base_patch16_clip_quickgelu_224", 224, 224, "", ""},
+		{`"clip", "text_config": {}`, "", "", 0, 0, "", ""},
+		{`"clip_vision_model", ` + base + `16, "hidden_act": "quick_gelu"`, `"size": {"shortest_edge": 224}`,
+			"vit_base_patch16_clip_quickgelu_224", 224, 224, "", ""},
+		{`"clip_vision_model", ` + base + `16, "hidden_act": "relu"`, "", "", 0, 0, "", ""},
 		{`"convnext", ` + next + "[3, 3, 9, 3]", edge + "224}", "convnext_tiny", 224, 256, "bicubic", ""},
 		{`"convnext", ` + next + "[3, 3, 27, 3]", edge + "384}", "convnext_small", 384, 384, "bicubic", "squash"},
 		{`"convnext", ` + next + "[3, 3, 27, 4]", edge + "224}", "", 224, 256, "bicubic", ""},

@@ -29,6 +29,10 @@ type transformersConfig struct {
 
 	Embedding int `json:"embed_dim"` // Swin's first width
 	Window    int `json:"window_size"`
+
+	Registers  *int                `json:"num_register_tokens"` // DINOv2's; 4 if missing
+	Activation string              `json:"hidden_act"`
+	Vision     *transformersConfig `json:"vision_config"` // the image tower's, of CLIP
 }
 
 // imageProcessor is the preprocessor_config.json beside it.
@@ -109,7 +113,22 @@ var transformersNets = map[string]func(c *transformersConfig) string{
 	"deit": func(c *transformersConfig) string {
 		return fmt.Sprintf("deit_%s_distilled_patch%d_224", c.size(), c.Patch)
 	},
-	"dinov2":     func(c *transformersConfig) string { return fmt.Sprintf("vit_%s_patch%d_dinov2", c.size(), c.Patch) },
+	"dinov2": func(c *transformersConfig) string { return fmt.Sprintf("vit_%s_patch%d_dinov2", c.size(), c.Patch) },
+	"dinov2_with_registers": func(c *transformersConfig) string {
+		registers := 4
+		if c.Registers != nil {
+			registers = *c.Registers
+		}
+		return fmt.Sprintf("vit_%s_patch%d_reg%d_dinov2", c.size(), c.Patch, registers)
+	},
+	"clip": func(c *transformersConfig) string {
+		if c.Vision == nil {
+			return ""
+		}
+		return c.Vision.clip()
+	},
+	"clip_vision_model": (*transformersConfig).clip,
+
 	"convnext":   (*transformersConfig).convNeXt,
 	"convnextv2": (*transformersConfig).convNeXt,
 	"swin": func(c *transformersConfig) string {
@@ -120,6 +139,18 @@ var transformersNets = map[string]func(c *transformersConfig) string{
 // size is that of a vision transformer.
 func (c *transformersConfig) size() string {
 	return transformersViTs[[3]int{c.Width, c.Depth, c.Heads}]
+}
+
+// clip is the net of CLIP's image tower. Newer files leave out what is transformers' default.
+func (c *transformersConfig) clip() string {
+	d := *c
+	d.Width, d.Depth, d.Heads = cmp.Or(d.Width, 768), cmp.Or(d.Depth, 12), cmp.Or(d.Heads, 12)
+	kind := map[string]string{"": "_quickgelu", "quick_gelu": "_quickgelu", "gelu": ""}
+	act, ok := kind[d.Activation]
+	if !ok {
+		return ""
+	}
+	return fmt.Sprintf("vit_%s_patch%d_clip%s_224", d.size(), cmp.Or(d.Patch, 32), act)
 }
 
 func (c *transformersConfig) convNeXt() string {

@@ -2,11 +2,13 @@
 
     python timm_files.py FOLDER [NET...]
 
-A folder has model.safetensors, config.json, image.png, and probabilities.json: the net's for the image.
+A folder has model.safetensors, config.json, image.png, and probabilities.json: the net's for the image. The files of OTHERS
+have the names of others, which timm converts; timm's head is beside them.
 """
 
 import json
 import os
+import re
 import sys
 
 import numpy as np
@@ -14,6 +16,7 @@ import timm
 import torch
 from PIL import Image
 from safetensors.torch import save_file
+from timm.models.vision_transformer import checkpoint_filter_fn
 
 from make import fill, u01
 
@@ -24,13 +27,45 @@ NETS = ["resnet18", "densenet121", "efficientnet_b0", "convnext_tiny", "swin_tin
         "resnet50d", "seresnet50", "convnext_nano", "convnextv2_nano", "convnextv2_tiny",
         "vit_small_patch14_reg4_dinov2", "vit_base_patch32_clip_quickgelu_224", "inception_v3"]
 
+
+def openai(state):
+    """OpenAI's names, and tensors of the text's tower."""
+    out = {"visual.proj": torch.ones(768, 512), "positional_embedding": torch.ones(77, 512), "text_projection": torch.ones(512, 512),
+           "logit_scale": torch.ones(()), "token_embedding.weight": torch.ones(9, 512), "ln_final.weight": torch.ones(512),
+           "transformer.resblocks.0.ln_1.weight": torch.ones(512), "transformer.resblocks.0.attn.in_proj_weight": torch.ones(1536, 512)}
+    for name, x in state.items():
+        for pattern, to in (("cls_token", "class_embedding"), ("pos_embed", "positional_embedding"), (r"patch_embed\.proj", "conv1"),
+                            ("norm_pre", "ln_pre"), (r"^norm\.", "ln_post."), (r"\.norm([12])", r".ln_\1"), (r"qkv\.", "in_proj_"),
+                            (r"attn\.proj", "attn.out_proj"), (r"fc1", "c_fc"), ("fc2", "c_proj"), (r"^blocks", "transformer.resblocks")):
+            name = re.sub(pattern, to, name)
+        out[f"visual.{name}"] = x.squeeze() if name.endswith("_embedding") else x
+    return out
+
+
+def facebook(state):
+    """Facebook's names, whose class token has a place."""
+    place = torch.linspace(-1, 1, 384)[None, None]
+    return {"mask_token": torch.ones(1, 384), "register_tokens": state.pop("reg_token"), "cls_token": state.pop("cls_token"),
+            "pos_embed": torch.cat([place, state.pop("pos_embed")], 1)} | state
+
+
+# Folder: timm's net, and its tensors with the names of another program.
+OTHERS = {"openai_clip": ("vit_base_patch32_clip_quickgelu_224", openai), "facebook_dinov2_reg4": ("vit_small_patch14_reg4_dinov2", facebook)}
+
 torch.set_num_threads(1)
-for name in sys.argv[2:] or NETS:
-    folder = os.path.join(sys.argv[1], name)
+for folder in sys.argv[2:] or NETS + list(OTHERS):
+    name, rename = OTHERS.get(folder, (folder, None))
+    folder = os.path.join(sys.argv[1], folder)
     os.makedirs(folder, exist_ok=True)
     model = timm.create_model(name, num_classes=10).eval()
     fill(model)
-    save_file(model.state_dict(), os.path.join(folder, "model.safetensors"), metadata={"format": "pt"})
+    state = model.state_dict()
+    if rename:
+        head = {n: state.pop(n) for n in ("head.weight", "head.bias")}
+        state = {n: x.contiguous().clone() for n, x in rename(state).items()}
+        model.load_state_dict(checkpoint_filter_fn(dict(state), model) | head)
+        state |= head
+    save_file(state, os.path.join(folder, "model.safetensors"), metadata={"format": "pt"})
     cfg = model.pretrained_cfg
     with open(os.path.join(folder, "config.json"), "w") as f:
         json.dump({"architecture": name, "num_classes": 10, "pretrained_cfg": {k: cfg[k] for k in (

@@ -1,10 +1,10 @@
 """Writes folders as Hugging Face's transformers save them, for TestTimm, and beside this file the lists of their tensors for
 TestNames.
 
-    python transformers_files.py FOLDER
+    python transformers_files.py FOLDER [NET...]
 
 A folder has model.safetensors, config.json, preprocessor_config.json, image.png, and probabilities.json: the net's for the
-image. The weights are seeded. DINOv2, which is published without a head, has one for its class token.
+image. The weights are seeded. DINOv2 and CLIP, which are published without a head, have one for their class token.
 """
 import json
 import os
@@ -15,12 +15,14 @@ import torch
 from PIL import Image
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
-from transformers import (ConvNextConfig, ConvNextForImageClassification, ConvNextV2Config, ConvNextV2ForImageClassification,
-                          DeiTConfig, DeiTForImageClassificationWithTeacher, Dinov2Config, Dinov2Model, SwinConfig,
+from transformers import (CLIPConfig, CLIPModel, CLIPVisionConfig, CLIPVisionModel, ConvNextConfig, ConvNextForImageClassification,
+                          ConvNextV2Config, ConvNextV2ForImageClassification, DeiTConfig, DeiTForImageClassificationWithTeacher,
+                          Dinov2Config, Dinov2Model, Dinov2WithRegistersConfig, Dinov2WithRegistersModel, SwinConfig,
                           SwinForImageClassification, ViTConfig, ViTForImageClassification)
 
 CLASSES = 10
 SMALL = {"hidden_size": 384, "num_attention_heads": 6}
+CLIP = [0.48145466, 0.4578275, 0.40821073], [0.26862954, 0.26130258, 0.27577711]
 # nn's name: net, size of the images, their mean, their standard deviation.
 NETS = {
     "vit_base_patch16_224": (lambda: ViTForImageClassification(ViTConfig(num_labels=CLASSES)), 224, [0.5] * 3, [0.5] * 3),
@@ -33,11 +35,28 @@ NETS = {
     "swin_t": (lambda: SwinForImageClassification(SwinConfig(num_labels=CLASSES)), 224, [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]),
     "vit_small_patch14_dinov2": (lambda: Dinov2Model(Dinov2Config(image_size=518, **SMALL)), 518, [0.485, 0.456, 0.406],
                                  [0.229, 0.224, 0.225]),
+    "vit_small_patch14_reg4_dinov2": (lambda: Dinov2WithRegistersModel(Dinov2WithRegistersConfig(
+        image_size=518, patch_size=14, **SMALL)), 518, [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]),
+    "vit_base_patch32_clip_quickgelu_224": (lambda: CLIPModel(CLIPConfig(text_config={"num_hidden_layers": 2}, vision_config={})), 224,
+                                            *CLIP),
+    "vit_base_patch16_clip_224": (lambda: CLIPVisionModel(CLIPVisionConfig(patch_size=16, hidden_act="gelu")), 224, *CLIP),
 }
+HEADLESS = "dinov2", "clip"
 
-for name, (build, size, mean, std) in NETS.items():
+
+def pooled(model, x):
+    if isinstance(model, CLIPModel):
+        return model.vision_model(pixel_values=x).pooler_output
+    return model(pixel_values=x).pooler_output
+
+
+for name in sys.argv[2:] or NETS:
+    build, size, mean, std = NETS[name]
     torch.manual_seed(1)
-    model, head = build().eval(), torch.nn.Linear(384, CLASSES)
+    model = build().eval()
+    headless = any(part in name for part in HEADLESS)
+    if headless:
+        head = torch.nn.Linear(getattr(model.config, "vision_config", model.config).hidden_size, CLASSES)
     with torch.no_grad():
         for p in model.parameters():
             p.copy_(torch.randn(p.shape) / p[0].numel() ** 0.5 if p.ndim > 1 else 0.5 + torch.rand(p.shape))
@@ -47,7 +66,7 @@ for name, (build, size, mean, std) in NETS.items():
     with safe_open(file, "pt") as f, open(os.path.join(os.path.dirname(os.path.abspath(__file__)), f"huggingface_{name}.txt"), "w") as to:
         for n in f.keys():
             print(n, *(1000 if d == CLASSES else d for d in f.get_slice(n).get_shape()), file=to)
-    if "dinov2" in name:
+    if headless:
         save_file(load_file(file) | {f"head.{n}": x.clone() for n, x in head.state_dict().items()}, file, {"format": "pt"})
     with open(os.path.join(folder, "preprocessor_config.json"), "w") as f:
         json.dump({"size": {"shortest_edge": size}, "crop_size": {"height": size, "width": size}, "image_mean": mean,
@@ -57,7 +76,6 @@ for name, (build, size, mean, std) in NETS.items():
     image.save(os.path.join(folder, "image.png"))
     x = (torch.from_numpy(np.array(image)).permute(2, 0, 1) / 255 - torch.tensor(mean)[:, None, None]) / torch.tensor(std)[:, None, None]
     with torch.no_grad():
-        y = model(pixel_values=x[None])
-        y = head(y.last_hidden_state[:, 0]) if "dinov2" in name else y.logits
+        y = head(pooled(model, x[None])) if headless else model(pixel_values=x[None]).logits
     with open(os.path.join(folder, "probabilities.json"), "w") as f:
         json.dump(y.double().softmax(1)[0].tolist(), f)
