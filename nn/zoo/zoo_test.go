@@ -156,6 +156,35 @@ func TestTransformerConstants(t *testing.T) {
 	}
 }
 
+// SigLIP's towers have timm's activation, which the names and shapes of their tensors do not show.
+func TestSigLIPActivation(t *testing.T) {
+	for _, a := range nn.Architectures() {
+		if !strings.Contains(a.Name, "_siglip_") {
+			continue
+		}
+		m, err := a.Model(nn.Config{Batch: 1, Mode: nn.Eval})
+		if err != nil {
+			t.Fatal(err)
+		}
+		tanh, all := 0, 0
+		for _, n := range m.Graph.AllNodes() {
+			if o, ok := n.Op().(*nn.Op); ok && strings.HasSuffix(o.Layer(), ".gelu") {
+				all++
+				if strings.Contains(o.Op().String(), "tanh") {
+					tanh++
+				}
+			}
+		}
+		want := 0
+		if strings.HasPrefix(a.Name, "vit_base_patch32_") || strings.HasPrefix(a.Name, "vit_so400m_patch16_") {
+			want = all
+		}
+		if all < 12 || tanh != want {
+			t.Errorf("%s: %d of %d activations are approximations by tanh, want %d", a.Name, tanh, all, want)
+		}
+	}
+}
+
 // A layer of DenseNet drops results of its second convolution, as torchvision's drop_rate does.
 func TestDenseDropout(t *testing.T) {
 	a := zootest.Narrow["densenet_small"]

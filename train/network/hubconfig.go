@@ -36,6 +36,9 @@ type hubConfig struct {
 // hubNames are timm's names of nets that have others here.
 var hubNames = map[string]string{
 	"efficientnet_b5":               "timm_efficientnet_b5",
+	"vit_base_patch16_siglip_512":   "vit_base_patch16_siglip_384",
+	"vit_so400m_patch14_siglip_378": "vit_so400m_patch14_siglip_384",
+	"vit_so400m_patch16_siglip_512": "vit_so400m_patch16_siglip_384",
 	"swin_tiny_patch4_window7_224":  "swin_t",
 	"swin_small_patch4_window7_224": "swin_s",
 	"swin_base_patch4_window7_224":  "swin_b",
@@ -124,7 +127,7 @@ func (c *hubConfig) meta(m *Meta) {
 }
 
 // larger are timm's names of vision transformers that differ from others in the size of their images alone.
-var larger = regexp.MustCompile(`^((?:vit|deit3?)_\w+_patch\d+(?:_clip|_clip_quickgelu)?)_(?:336|384|448)$`)
+var larger = regexp.MustCompile(`^((?:vit|deit3?)_\w+_patch\d+(?:_clip|_clip_quickgelu|_siglip_gap)?)_(?:256|336|384|448|512)$`)
 
 // hubNet is the net that timm's name means; ok is false, and the name is empty, if there is none.
 func hubNet(timm string) (name string, ok bool) {

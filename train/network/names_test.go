@@ -31,6 +31,8 @@ func TestNames(t *testing.T) {
 		"huggingface_vit_small_patch14_reg4_dinov2.txt":       "vit_small_patch14_reg4_dinov2",
 		"huggingface_vit_base_patch32_clip_quickgelu_224.txt": "vit_base_patch32_clip_224 or vit_base_patch32_clip_quickgelu_224",
 		"huggingface_vit_base_patch16_clip_224.txt":           "vit_base_patch16_clip_224 or vit_base_patch16_clip_quickgelu_224",
+		"huggingface_vit_base_patch16_siglip_256.txt":         "vit_base_patch16_siglip_256",
+		"huggingface_vit_base_patch32_siglip_256.txt":         "vit_base_patch32_siglip_256",
 		"huggingface_convnext_tiny.txt":                       "convnext_tiny",
 		"huggingface_convnextv2_atto.txt":                     "convnextv2_atto",
 		"huggingface_swin_t.txt":                              "swin_t",
@@ -61,7 +63,7 @@ func TestNames(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			headless := strings.HasSuffix(name, "_dinov2") || strings.Contains(name, "_clip_")
+			headless := strings.HasSuffix(name, "_dinov2") || strings.Contains(name, "_clip_") || strings.Contains(name, "_siglip_")
 			if n := Outputs(f, m); n != 1000 && !headless {
 				t.Errorf("%s has %d outputs", file, n)
 			}

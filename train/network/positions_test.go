@@ -54,7 +54,7 @@ func TestOtherPositions(t *testing.T) {
 		return n
 	}
 	for _, name := range []string{"vit_narrow", "vit_gap_narrow", "vit_torchvision_narrow", "deit_narrow",
-		"dinov2_narrow", "dinov2_reg2_narrow", "vit_reg2_narrow", "clip_narrow", "clip_options_narrow"} {
+		"dinov2_narrow", "dinov2_reg2_narrow", "vit_reg2_narrow", "clip_narrow", "clip_options_narrow", "siglip_narrow"} {
 		small, path := at(name, 32), filepath.Join(t.TempDir(), "w.safetensors")
 		if err := small.SaveWeights(path, small.Params, small.Stats, Meta{Model: name, ImageSize: 32}); err != nil {
 			t.Fatal(err)

@@ -32,7 +32,8 @@ type transformersConfig struct {
 
 	Registers  *int                `json:"num_register_tokens"` // DINOv2's; 4 if missing
 	Activation string              `json:"hidden_act"`
-	Vision     *transformersConfig `json:"vision_config"` // the image tower's, of CLIP
+	Vision     *transformersConfig `json:"vision_config"` // the image tower's, of CLIP and SigLIP
+	Image      any                 `json:"image_size"`    // a number of SigLIP's
 }
 
 // imageProcessor is the preprocessor_config.json beside it.
@@ -87,6 +88,7 @@ var transformersViTs = map[[3]int]string{
 	{384, 12, 6}:   "small",
 	{768, 12, 12}:  "base",
 	{1024, 24, 16}: "large",
+	{1152, 27, 16}: "so400m",
 }
 
 // transformersConvNeXts are the sizes of ConvNeXts by the numbers of their blocks and the first width.
@@ -121,13 +123,10 @@ var transformersNets = map[string]func(c *transformersConfig) string{
 		}
 		return fmt.Sprintf("vit_%s_patch%d_reg%d_dinov2", c.size(), c.Patch, registers)
 	},
-	"clip": func(c *transformersConfig) string {
-		if c.Vision == nil {
-			return ""
-		}
-		return c.Vision.clip()
-	},
-	"clip_vision_model": (*transformersConfig).clip,
+	"clip":                func(c *transformersConfig) string { return c.Vision.clip() },
+	"clip_vision_model":   (*transformersConfig).clip,
+	"siglip":              func(c *transformersConfig) string { return c.Vision.siglip() },
+	"siglip_vision_model": (*transformersConfig).siglip,
 
 	"convnext":   (*transformersConfig).convNeXt,
 	"convnextv2": (*transformersConfig).convNeXt,
@@ -143,14 +142,37 @@ func (c *transformersConfig) size() string {
 
 // clip is the net of CLIP's image tower. Newer files leave out what is transformers' default.
 func (c *transformersConfig) clip() string {
-	d := *c
-	d.Width, d.Depth, d.Heads = cmp.Or(d.Width, 768), cmp.Or(d.Depth, 12), cmp.Or(d.Heads, 12)
+	d, ok := c.tower()
+	if !ok {
+		return ""
+	}
 	kind := map[string]string{"": "_quickgelu", "quick_gelu": "_quickgelu", "gelu": ""}
 	act, ok := kind[d.Activation]
 	if !ok {
 		return ""
 	}
 	return fmt.Sprintf("vit_%s_patch%d_clip%s_224", d.size(), cmp.Or(d.Patch, 32), act)
+}
+
+// siglip is the net of SigLIP's image tower.
+func (c *transformersConfig) siglip() string {
+	d, ok := c.tower()
+	size, given := d.Image.(float64)
+	if !ok || !given && d.Image != nil {
+		return ""
+	}
+	name, _ := hubNet(fmt.Sprintf("vit_%s_patch%d_siglip_%d", d.size(), cmp.Or(d.Patch, 16), int(cmp.Or(size, 224))))
+	return name
+}
+
+// tower is a copy with the extents that files leave out.
+func (c *transformersConfig) tower() (d transformersConfig, ok bool) {
+	if c == nil {
+		return d, false
+	}
+	d = *c
+	d.Width, d.Depth, d.Heads = cmp.Or(d.Width, 768), cmp.Or(d.Depth, 12), cmp.Or(d.Heads, 12)
+	return d, true
 }
 
 func (c *transformersConfig) convNeXt() string {

@@ -335,6 +335,11 @@ def narrow_clip(act, **kwargs):
                              norm_layer=partial(LayerNorm, eps=1e-5), num_classes=10, **kwargs)
 
 
+def narrow_siglip(size, **kwargs):
+    return VisionTransformer(img_size=size, patch_size=8, embed_dim=24, depth=2, num_heads=3, class_token=False, global_pool="map",
+                             num_classes=10, **kwargs)
+
+
 def narrow_maxvit():
     return MaxVit((64, 64), 8, 4, [8, 16], [1, 2], 4, 0.2, num_classes=10)
 
@@ -429,6 +434,9 @@ VARIANTS = {
     "clip_quickgelu_narrow": (lambda: narrow_clip("quick_gelu", mlp_ratio=2.5), 3, 24),
     "clip_options_narrow": (lambda: narrow_clip("quick_gelu", class_token=False, global_pool="avg", fc_norm=False,
                                                 pos_drop_rate=NOTHING, proj_drop_rate=NOTHING), 3, 24),
+    "siglip_narrow": (lambda: narrow_siglip(24), 3, 24),
+    "siglip_options_narrow": (lambda: narrow_siglip(28, act_layer="gelu_tanh", mlp_ratio=2.5, pos_drop_rate=NOTHING,
+                                                    proj_drop_rate=NOTHING), 3, 28),
 }
 
 STEPS = {"inception_v3_narrow": 4}  # else 10; after more the rounding of float64 shows
@@ -465,6 +473,9 @@ TIMM += [f"convnextv2_{size}" for size in ("atto", "femto", "pico", "nano", "tin
 TIMM += [f"vit_{size}_patch14{kind}_dinov2" for size in ("small", "base", "large") for kind in ("", "_reg4")]
 TIMM += [f"deit3_{size}_patch16_224" for size in ("small", "medium", "base", "large")]
 TIMM += [f"vit_{size}_clip{kind}_224" for size in ("base_patch32", "base_patch16", "large_patch14") for kind in ("", "_quickgelu")]
+TIMM += [f"vit_{tower}_{size}" for tower, sizes in (
+    ("base_patch16_siglip", (224, 256, 384)), ("base_patch32_siglip", (256,)), ("large_patch16_siglip", (256, 384)),
+    ("so400m_patch14_siglip", (224, 384)), ("so400m_patch16_siglip", (256, 384)), ("base_patch16_siglip_gap", (224,))) for size in sizes]
 DROPOUT = {"0": 0.2, "1": 0.2, "2": 0.3, "3": 0.3, "4": 0.4, "5": 0.4, "6": 0.5, "7": 0.5, "s": 0.2, "m": 0.3, "l": 0.4}  # of EfficientNets
 # Large linear layers, and embeddings of places, take images of the usual size.
 WHOLE = ("vit_", "deit", "swin_", "maxvit", "alexnet", "vgg11", "vgg13", "vgg16", "vgg19")
@@ -484,7 +495,7 @@ def nets(names):
                 kwargs = {"drop_path_rate": 0.1}
             elif name.startswith("convnextv2_"):
                 kwargs = {"drop_path_rate": 0.2 if name.endswith(("tiny", "large")) else 0.1}
-            elif "dinov2" in name:
+            elif "dinov2" in name or "siglip" in name:
                 kwargs = {"img_size": 224}
             elif "mobilenetv3_" in name or "mobilenetv2_" in name:
                 kwargs = {"drop_rate": 0.2}

@@ -114,6 +114,10 @@ var Narrow = map[string]nn.Architecture{
 		Hidden: 60, PreNorm: true, QuickGELU: true, Eps: 1e-5}.Build),
 	"clip_options_narrow": placed(0, like("vit_base_patch32_clip_quickgelu_224", zoo.ViT{Patch: 8, Width: 24, Depth: 2,
 		Heads: 3, Mean: true, PreNorm: true, QuickGELU: true, Eps: 1e-5, Dropout: nothing}.Build)),
+	"siglip_narrow": like("vit_base_patch16_siglip_224", zoo.ViT{Patch: 8, Width: 24, Depth: 2, Heads: 3,
+		AttentionPool: true}.Build),
+	"siglip_options_narrow": like("vit_so400m_patch16_siglip_256", zoo.ViT{Patch: 8, Width: 24, Depth: 2, Heads: 3,
+		AttentionPool: true, Hidden: 60, GELUTanh: true, Truncate: true, Dropout: nothing}.Build),
 	"wrn10_2":        like("wrn28_10", zoo.WideResNet{Depth: 10, Width: 2}.Build),
 	"resnet9_narrow": like("resnet9", zoo.ResNet9{Width: 8}.Build),
 }

@@ -4,7 +4,7 @@ TestNames.
     python transformers_files.py FOLDER [NET...]
 
 A folder has model.safetensors, config.json, preprocessor_config.json, image.png, and probabilities.json: the net's for the
-image. The weights are seeded. DINOv2 and CLIP, which are published without a head, have one for their class token.
+image. The weights are seeded. DINOv2, CLIP and SigLIP, which are published without a head, have one.
 """
 import json
 import os
@@ -17,8 +17,9 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from transformers import (CLIPConfig, CLIPModel, CLIPVisionConfig, CLIPVisionModel, ConvNextConfig, ConvNextForImageClassification,
                           ConvNextV2Config, ConvNextV2ForImageClassification, DeiTConfig, DeiTForImageClassificationWithTeacher,
-                          Dinov2Config, Dinov2Model, Dinov2WithRegistersConfig, Dinov2WithRegistersModel, SwinConfig,
-                          SwinForImageClassification, ViTConfig, ViTForImageClassification)
+                          Dinov2Config, Dinov2Model, Dinov2WithRegistersConfig, Dinov2WithRegistersModel, SiglipConfig,
+                          SiglipModel, SiglipVisionConfig, SiglipVisionModel, SwinConfig, SwinForImageClassification, ViTConfig,
+                          ViTForImageClassification)
 
 CLASSES = 10
 SMALL = {"hidden_size": 384, "num_attention_heads": 6}
@@ -40,12 +41,18 @@ NETS = {
     "vit_base_patch32_clip_quickgelu_224": (lambda: CLIPModel(CLIPConfig(text_config={"num_hidden_layers": 2}, vision_config={})), 224,
                                             *CLIP),
     "vit_base_patch16_clip_224": (lambda: CLIPVisionModel(CLIPVisionConfig(patch_size=16, hidden_act="gelu")), 224, *CLIP),
+    # timm's net has no approximation of GELU.
+    "vit_base_patch16_siglip_256": (lambda: SiglipModel(SiglipConfig(
+        text_config={"num_hidden_layers": 2, "vocab_size": 99}, vision_config={"image_size": 256, "hidden_act": "gelu"})), 256, [0.5] * 3,
+        [0.5] * 3),
+    "vit_base_patch32_siglip_256": (lambda: SiglipVisionModel(SiglipVisionConfig(image_size=256, patch_size=32)), 256, [0.5] * 3,
+                                    [0.5] * 3),
 }
-HEADLESS = "dinov2", "clip"
+HEADLESS = "dinov2", "clip", "siglip"
 
 
 def pooled(model, x):
-    if isinstance(model, CLIPModel):
+    if isinstance(model, (CLIPModel, SiglipModel)):
         return model.vision_model(pixel_values=x).pooler_output
     return model(pixel_values=x).pooler_output
 
@@ -60,7 +67,7 @@ for name in sys.argv[2:] or NETS:
     with torch.no_grad():
         for p in model.parameters():
             p.copy_(torch.randn(p.shape) / p[0].numel() ** 0.5 if p.ndim > 1 else 0.5 + torch.rand(p.shape))
-    folder = os.path.join(sys.argv[1], name)
+    folder = os.path.join(sys.argv[1], f"huggingface_{name}")  # timm_files.py has the other
     model.save_pretrained(folder)
     file = os.path.join(folder, "model.safetensors")
     with safe_open(file, "pt") as f, open(os.path.join(os.path.dirname(os.path.abspath(__file__)), f"huggingface_{name}.txt"), "w") as to:
