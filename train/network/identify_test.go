@@ -46,6 +46,9 @@ func TestIdentify(t *testing.T) {
 				names = append(names, other+size)
 			}
 		}
+		if version, size, _ := strings.Cut(a.Name, "_"); strings.HasPrefix(version, "beit") && a.Size == 224 { // the same
+			names = append(names, map[string]string{"beit": "beitv2_", "beitv2": "beit_"}[version]+size)
+		}
 		native := names // also under a prefix
 
 		if other := twin(a.Name); other != "" && m.Params[0].Name == "conv_stem.weight" { // timm's names

@@ -31,6 +31,8 @@ func TestNames(t *testing.T) {
 		"huggingface_vit_small_patch14_reg4_dinov2.txt":       "vit_small_patch14_reg4_dinov2",
 		"huggingface_vit_base_patch32_clip_quickgelu_224.txt": "vit_base_patch32_clip_224 or vit_base_patch32_clip_quickgelu_224",
 		"huggingface_vit_base_patch16_clip_224.txt":           "vit_base_patch16_clip_224 or vit_base_patch16_clip_quickgelu_224",
+		"huggingface_beit_base_patch16_224.txt":               "beit_base_patch16_224 or beitv2_base_patch16_224",
+		"huggingface_data2vec_vision_base.txt":                "beit_base_patch16_224 or beitv2_base_patch16_224",
 		"huggingface_vit_base_patch16_siglip_256.txt":         "vit_base_patch16_siglip_256",
 		"huggingface_vit_base_patch32_siglip_256.txt":         "vit_base_patch32_siglip_256",
 		"huggingface_convnext_tiny.txt":                       "convnext_tiny",

@@ -33,7 +33,7 @@ type transformersConfig struct {
 	Registers  *int                `json:"num_register_tokens"` // DINOv2's; 4 if missing
 	Activation string              `json:"hidden_act"`
 	Vision     *transformersConfig `json:"vision_config"` // the image tower's, of CLIP and SigLIP
-	Image      any                 `json:"image_size"`    // a number of SigLIP's
+	Image      any                 `json:"image_size"`    // a number of BEiT's and SigLIP's
 }
 
 // imageProcessor is the preprocessor_config.json beside it.
@@ -123,6 +123,8 @@ var transformersNets = map[string]func(c *transformersConfig) string{
 		}
 		return fmt.Sprintf("vit_%s_patch%d_reg%d_dinov2", c.size(), c.Patch, registers)
 	},
+	"beit":                (*transformersConfig).beit,
+	"data2vec-vision":     (*transformersConfig).beit,
 	"clip":                func(c *transformersConfig) string { return c.Vision.clip() },
 	"clip_vision_model":   (*transformersConfig).clip,
 	"siglip":              func(c *transformersConfig) string { return c.Vision.siglip() },
@@ -138,6 +140,12 @@ var transformersNets = map[string]func(c *transformersConfig) string{
 // size is that of a vision transformer.
 func (c *transformersConfig) size() string {
 	return transformersViTs[[3]int{c.Width, c.Depth, c.Heads}]
+}
+
+// beit is the net of a BEiT. The second version's layers are the same.
+func (c *transformersConfig) beit() string {
+	size, _ := c.Image.(float64)
+	return fmt.Sprintf("beit_%s_patch%d_%d", c.size(), c.Patch, int(size))
 }
 
 // clip is the net of CLIP's image tower. Newer files leave out what is transformers' default.

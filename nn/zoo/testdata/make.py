@@ -25,6 +25,7 @@ from torchvision.models.googlenet import BasicConv2d, Inception
 from torchvision.models.maxvit import MaxVit, PartitionAttentionLayer
 from torchvision.ops import StochasticDepth
 from timm.layers import DropPath, LayerNorm, SqueezeExcite
+from timm.models.beit import Beit
 from timm.models._efficientnet_builder import decode_arch_def, round_channels
 from timm.models.convnext import ConvNeXt, ConvNeXtBlock
 from timm.models.deit import VisionTransformerDistilled
@@ -340,6 +341,11 @@ def narrow_siglip(size, **kwargs):
                              num_classes=10, **kwargs)
 
 
+def narrow_beit(**kwargs):
+    return Beit(img_size=24, patch_size=8, embed_dim=24, depth=2, num_heads=3, use_abs_pos_emb=False, use_rel_pos_bias=True,
+                num_classes=10, **kwargs)
+
+
 def narrow_maxvit():
     return MaxVit((64, 64), 8, 4, [8, 16], [1, 2], 4, 0.2, num_classes=10)
 
@@ -437,6 +443,9 @@ VARIANTS = {
     "siglip_narrow": (lambda: narrow_siglip(24), 3, 24),
     "siglip_options_narrow": (lambda: narrow_siglip(28, act_layer="gelu_tanh", mlp_ratio=2.5, pos_drop_rate=NOTHING,
                                                     proj_drop_rate=NOTHING), 3, 28),
+    "beit_narrow": (lambda: narrow_beit(init_values=0.1, drop_path_rate=0.1), 3, 24),
+    "beit_options_narrow": (lambda: narrow_beit(mlp_ratio=2.5, pos_drop_rate=NOTHING, proj_drop_rate=NOTHING,
+                                                attn_drop_rate=2 * NOTHING), 3, 24),
 }
 
 STEPS = {"inception_v3_narrow": 4}  # else 10; after more the rounding of float64 shows
@@ -476,9 +485,11 @@ TIMM += [f"vit_{size}_clip{kind}_224" for size in ("base_patch32", "base_patch16
 TIMM += [f"vit_{tower}_{size}" for tower, sizes in (
     ("base_patch16_siglip", (224, 256, 384)), ("base_patch32_siglip", (256,)), ("large_patch16_siglip", (256, 384)),
     ("so400m_patch14_siglip", (224, 384)), ("so400m_patch16_siglip", (256, 384)), ("base_patch16_siglip_gap", (224,))) for size in sizes]
+TIMM += ["beit_base_patch16_224", "beit_base_patch16_384", "beit_large_patch16_224", "beit_large_patch16_384", "beit_large_patch16_512",
+         "beitv2_base_patch16_224", "beitv2_large_patch16_224"]
 DROPOUT = {"0": 0.2, "1": 0.2, "2": 0.3, "3": 0.3, "4": 0.4, "5": 0.4, "6": 0.5, "7": 0.5, "s": 0.2, "m": 0.3, "l": 0.4}  # of EfficientNets
 # Large linear layers, and embeddings of places, take images of the usual size.
-WHOLE = ("vit_", "deit", "swin_", "maxvit", "alexnet", "vgg11", "vgg13", "vgg16", "vgg19")
+WHOLE = ("vit_", "beit", "deit", "swin_", "maxvit", "alexnet", "vgg11", "vgg13", "vgg16", "vgg19")
 
 
 def nets(names):
@@ -495,7 +506,7 @@ def nets(names):
                 kwargs = {"drop_path_rate": 0.1}
             elif name.startswith("convnextv2_"):
                 kwargs = {"drop_path_rate": 0.2 if name.endswith(("tiny", "large")) else 0.1}
-            elif "dinov2" in name or "siglip" in name:
+            elif "dinov2" in name or "siglip" in name or name.startswith("beit"):
                 kwargs = {"img_size": 224}
             elif "mobilenetv3_" in name or "mobilenetv2_" in name:
                 kwargs = {"drop_rate": 0.2}

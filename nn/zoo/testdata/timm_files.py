@@ -25,7 +25,8 @@ NETS = ["resnet18", "densenet121", "efficientnet_b0", "convnext_tiny", "swin_tin
         "tf_efficientnetv2_s", "tf_efficientnetv2_b0", "tf_mobilenetv3_large_100", "tf_mobilenetv3_small_100", "efficientnet_b5",
         "regnety_004", "mobilenetv2_100", "mnasnet_100", "vgg11_bn", "regnety_008", "mobilenetv2_110d", "mobilenetv3_small_050",
         "resnet50d", "seresnet50", "convnext_nano", "convnextv2_nano", "convnextv2_tiny",
-        "vit_small_patch14_reg4_dinov2", "vit_base_patch32_clip_quickgelu_224", "vit_base_patch32_siglip_256", "inception_v3"]
+        "vit_small_patch14_reg4_dinov2", "vit_base_patch32_clip_quickgelu_224", "vit_base_patch32_siglip_256", "beitv2_base_patch16_224",
+        "inception_v3"]
 
 
 def openai(state):

@@ -118,6 +118,10 @@ var Narrow = map[string]nn.Architecture{
 		AttentionPool: true}.Build),
 	"siglip_options_narrow": like("vit_so400m_patch16_siglip_256", zoo.ViT{Patch: 8, Width: 24, Depth: 2, Heads: 3,
 		AttentionPool: true, Hidden: 60, GELUTanh: true, Truncate: true, Dropout: nothing}.Build),
+	"beit_narrow": dropping(0, .1, like("beit_base_patch16_224", zoo.BEiT{Patch: 8, Width: 24, Depth: 2, Heads: 3,
+		LayerScale: .1}.Build)),
+	"beit_options_narrow": like("beitv2_base_patch16_224", zoo.BEiT{Patch: 8, Width: 24, Depth: 2, Heads: 3, Hidden: 60,
+		Dropout: nothing, AttentionDropout: 2 * nothing}.Build),
 	"wrn10_2":        like("wrn28_10", zoo.WideResNet{Depth: 10, Width: 2}.Build),
 	"resnet9_narrow": like("resnet9", zoo.ResNet9{Width: 8}.Build),
 }

@@ -15,8 +15,9 @@ import torch
 from PIL import Image
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
-from transformers import (CLIPConfig, CLIPModel, CLIPVisionConfig, CLIPVisionModel, ConvNextConfig, ConvNextForImageClassification,
-                          ConvNextV2Config, ConvNextV2ForImageClassification, DeiTConfig, DeiTForImageClassificationWithTeacher,
+from transformers import (BeitConfig, BeitForImageClassification, CLIPConfig, CLIPModel, CLIPVisionConfig, CLIPVisionModel, ConvNextConfig, ConvNextForImageClassification,
+                          ConvNextV2Config, ConvNextV2ForImageClassification, Data2VecVisionConfig,
+                          Data2VecVisionForImageClassification, DeiTConfig, DeiTForImageClassificationWithTeacher,
                           Dinov2Config, Dinov2Model, Dinov2WithRegistersConfig, Dinov2WithRegistersModel, SiglipConfig,
                           SiglipModel, SiglipVisionConfig, SiglipVisionModel, SwinConfig, SwinForImageClassification, ViTConfig,
                           ViTForImageClassification)
@@ -24,7 +25,7 @@ from transformers import (CLIPConfig, CLIPModel, CLIPVisionConfig, CLIPVisionMod
 CLASSES = 10
 SMALL = {"hidden_size": 384, "num_attention_heads": 6}
 CLIP = [0.48145466, 0.4578275, 0.40821073], [0.26862954, 0.26130258, 0.27577711]
-# nn's name: net, size of the images, their mean, their standard deviation.
+# nn's name, or the family's: net, size of the images, their mean, their standard deviation.
 NETS = {
     "vit_base_patch16_224": (lambda: ViTForImageClassification(ViTConfig(num_labels=CLASSES)), 224, [0.5] * 3, [0.5] * 3),
     "deit_small_distilled_patch16_224": (lambda: DeiTForImageClassificationWithTeacher(DeiTConfig(
@@ -41,6 +42,10 @@ NETS = {
     "vit_base_patch32_clip_quickgelu_224": (lambda: CLIPModel(CLIPConfig(text_config={"num_hidden_layers": 2}, vision_config={})), 224,
                                             *CLIP),
     "vit_base_patch16_clip_224": (lambda: CLIPVisionModel(CLIPVisionConfig(patch_size=16, hidden_act="gelu")), 224, *CLIP),
+    "beit_base_patch16_224": (lambda: BeitForImageClassification(BeitConfig(num_labels=CLASSES, use_relative_position_bias=True)), 224,
+                              [0.5] * 3, [0.5] * 3),
+    "data2vec_vision_base": (lambda: Data2VecVisionForImageClassification(Data2VecVisionConfig(
+        num_labels=CLASSES, use_relative_position_bias=True)), 224, [0.5] * 3, [0.5] * 3),
     # timm's net has no approximation of GELU.
     "vit_base_patch16_siglip_256": (lambda: SiglipModel(SiglipConfig(
         text_config={"num_hidden_layers": 2, "vocab_size": 99}, vision_config={"image_size": 256, "hidden_act": "gelu"})), 256, [0.5] * 3,
