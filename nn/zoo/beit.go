@@ -75,7 +75,7 @@ type BEiT struct {
 
 // of makes a the architecture of the net.
 func (o BEiT) of(a nn.Architecture) nn.Architecture {
-	a.Init, a.Build = beitInitial, o.Build
+	a.Init, a.Build, a.Block = beitInitial, o.Build, `^(blocks\.\d+)\.`
 	return a
 }
 
@@ -125,22 +125,19 @@ type beitPlaces struct {
 // block adds attention(norm x) to x, then perceptron(norm y) to the sum y. drop is the probability of dropping either in
 // Train.
 func (o BEiT) block(b layer, name string, x *G.Node, p beitPlaces, drop float64) *G.Node {
-	vector := func(name string, init float64) *G.Node {
-		return b.AddParam(nn.Param{Name: name, Shape: op.Shape{o.Width}, BiasOrNorm: true,
-			Init: nn.Init{Distribution: nn.Constant, Scale: init}})
-	}
 	scale := [2]func(y *G.Node) *G.Node{}
 	for i := range scale {
 		scale[i] = func(y *G.Node) *G.Node { return y }
 		if o.LayerScale > 0 {
-			gamma := vector(fmt.Sprintf("%s.gamma_%d", name, i+1), o.LayerScale)
+			gamma := b.AddParam(nn.Param{Name: fmt.Sprintf("%s.gamma_%d", name, i+1), Shape: op.Shape{o.Width},
+				Init: nn.Init{Distribution: nn.Constant, Scale: o.LayerScale}, BiasOrNorm: true})
 			scale[i] = func(y *G.Node) *G.Node {
 				return b.Map(fmt.Sprintf("%s.scale%d", name, i+1), expr.Arg(0).Mul(expr.Arg(1)), y, gamma)
 			}
 		}
 	}
 	y := b.LayerNorm(name+".norm1", x, rowEps)
-	queries, values := vector(name+".attn.q_bias", 0), vector(name+".attn.v_bias", 0)
+	queries, values := b.zeros(name+".attn.q_bias", o.Width), b.zeros(name+".attn.v_bias", o.Width)
 	table := b.AddParam(nn.Param{Name: name + ".attn.relative_position_bias_table", Shape: op.Shape{p.offsets, o.Heads},
 		BiasOrNorm: true})
 	bias := b.Permute(name+".by_head", b.Gather(name+".by_pair", table, 0, p.index), 1, 0)

@@ -300,6 +300,7 @@ func TestSmallest(t *testing.T) {
 func TestWeightsStart(t *testing.T) {
 	for _, o := range []buildable{
 		zoo.ViT{Patch: 8, Width: 24, Depth: 1, Heads: 3, Distilled: true},
+		zoo.ViT{Patch: 8, Width: 24, Depth: 1, Heads: 3, AttentionPool: true},
 		zoo.Swin{Blocks: [4]int{1, 1, 1, 1}, Width: 8, Heads: 2},
 		zoo.MaxViT{Stem: 8, Channels: []int{8}, Layers: []int{1}, Head: 4, Partition: 2},
 	} {

@@ -374,7 +374,8 @@ func (v ViT) expand(b layer, name, layer string, x *G.Node) *G.Node {
 // attend is timm's AttentionPoolLatent: y + perceptron(norm y) of the row y that a trained query finds in an image's rows
 // x, for n images.
 func (v ViT) attend(b layer, name string, x *G.Node, n int) *G.Node {
-	query := b.AddParam(nn.Param{Name: name + latent, Shape: op.Shape{1, 1, v.Width}})
+	query := b.AddParam(nn.Param{Name: name + latent, Shape: op.Shape{1, 1, v.Width},
+		Init: nn.Init{Distribution: nn.Normal, Scale: cutNormal / math.Sqrt(float64(v.Width))}})
 	query = b.Linear(name+".q", b.Reshape(name+".latent.row", query, 1, v.Width), v.Width)
 	query = b.Expand(name+".queries", query, n, v.Width)
 	kv := b.Linear(name+".kv", x, 2*v.Width)
@@ -437,7 +438,7 @@ func (v ViT) initial(p nn.Param) nn.Init {
 	case p.Name == of.class || p.Name == registers:
 		return deviation(1e-6)
 	case strings.HasSuffix(p.Name, latent):
-		return deviation(cutNormal / math.Sqrt(float64(v.Width)))
+		return p.Init
 	case !v.Torchvision && len(p.Shape) == 4:
 		return nn.FanInUniform(p.Shape[1:].Size())
 	case !v.Torchvision && strings.HasSuffix(p.Name, ".gamma"):

@@ -168,8 +168,20 @@ var timms = regexp.MustCompile(`^(tf_|timm_)?(efficientnet_b[0-5]|mobilenetv3_(?
 // quick GELU, as the notes in their config.json say.
 var clips = regexp.MustCompile(`^(vit_\w+_clip)(_quickgelu)?(_\d+)$`)
 
+// heads are pairs of nets that differ in the number of their heads alone.
+var heads = map[string]string{
+	"vit_base_patch16_gap_224":        "vit_base_patch16_siglip_gap_224",
+	"vit_base_patch16_siglip_gap_224": "vit_base_patch16_gap_224",
+}
+
+// windowed finds timm's Swin transformers V2, whose tensors are the same for all windows: group 1 is the size.
+var windowed = regexp.MustCompile(`^(swinv2_[a-z]+)_window\d`)
+
 // twin names the other net of timm whose tensors have the names and shapes of net's, "" without one.
 func twin(net string) string {
+	if other := heads[net]; other != "" {
+		return other
+	}
 	if m := clips.FindStringSubmatch(net); m != nil {
 		if m[2] == "" {
 			return m[1] + "_quickgelu" + m[3]
@@ -197,7 +209,13 @@ func (n *Network) sameNet(f *statedict.File, l Meta) (doubt string, err error) {
 	case clip && a == "" && l.Kind == "" && l.Model == "":
 		return fmt.Sprintf("taken for weights of %s: those of %s, with another activation, have the same names; the hub's "+
 			"config.json beside the file tells", n.arch, other), nil
-	case a != "" && name != n.arch && (other != "" || strings.HasPrefix(n.arch, "tf_")):
+	case windowed.MatchString(n.arch) && a == "" && l.Kind == "":
+		return fmt.Sprintf("taken for weights of %s: those for other windows have the same names; the hub's config.json beside "+
+			"the file tells", n.arch), nil
+	case heads[n.arch] != "" && a == "" && l.Kind == "":
+		return fmt.Sprintf("taken for weights of %s: those of %s, with another number of heads, have the same names; the hub's "+
+			"config.json beside the file tells", n.arch, other), nil
+	case a != "" && name != n.arch && (other != "" || strings.HasPrefix(n.arch, "tf_") || windowed.MatchString(n.arch)):
 		hint := ""
 		if ok {
 			hint = ": give the model " + name

@@ -121,7 +121,10 @@ func TestUnoffered(t *testing.T) {
 	for timm, net := range map[string]string{"vit_base_patch16_384": "vit_base_patch16_224", "regnetx_002": "regnetx_002",
 		"deit_base_distilled_patch16_384":      "deit_base_distilled_patch16_224",
 		"vit_base_patch16_clip_384":            "vit_base_patch16_clip_224",
-		"vit_large_patch14_clip_quickgelu_336": "vit_large_patch14_clip_quickgelu_224", "vit_base_patch16_siglip_384": "",
+		"vit_large_patch14_clip_quickgelu_336": "vit_large_patch14_clip_quickgelu_224",
+		"vit_base_patch16_siglip_384":          "vit_base_patch16_siglip_384", "vit_base_patch16_siglip_512": "vit_base_patch16_siglip_384",
+		"vit_so400m_patch14_siglip_378": "vit_so400m_patch14_siglip_384", "vit_large_patch16_siglip_512": "",
+		"vit_base_patch16_siglip_gap_512": "vit_base_patch16_siglip_gap_224", "beit_large_patch16_512": "beit_large_patch16_512",
 		"vit_huge_patch14_384": "",
 		"regnety_080_tv":       "regnet_y_8gf", "mobilenetv2_110d": "mobilenetv2_110d", "resnet26t": "", "convnextv2_huge": "", "": ""} {
 		got, ok := hubNet(timm)
@@ -188,6 +191,10 @@ func TestTwins(t *testing.T) {
 		{"vit_base_patch32_clip_224", "vit_base_patch32_clip_224", "natively QuickGELU, use quickgelu model variant",
 			"vit_base_patch32_clip_quickgelu_224", "for the activation of vit_base_patch32_clip_quickgelu_224"},
 		{"vit_base_patch32_224", "", "", "", ""},
+		{"swinv2_tiny_window8_256", "", "", "", "those for other windows"},
+		{"swinv2_tiny_window8_256", "swinv2_tiny_window8_256", "", "swinv2_tiny_window8_256", ""},
+		{"vit_base_patch16_gap_224", "", "", "", "those of vit_base_patch16_siglip_gap_224, with another number of heads"},
+		{"vit_base_patch16_siglip_gap_224", "vit_base_patch16_siglip_gap_224", "", "vit_base_patch16_siglip_gap_224", ""},
 	} {
 		h := hubConfig{Architecture: c.architecture}
 		h.Pretrained.Notes = []string{c.notes}
@@ -204,6 +211,13 @@ func TestTwins(t *testing.T) {
 		doubt, err := (&Network{arch: "vit_base_patch32_clip_224"}).sameNet(nil, Meta{Model: model})
 		if err != nil || !strings.Contains(doubt, want) || (doubt == "") != (want == "") {
 			t.Errorf("%s: %q, %v", model, doubt, err)
+		}
+	}
+	for net, other := range map[string]string{"vit_base_patch16_gap_224": "vit_base_patch16_siglip_gap_224",
+		"swinv2_base_window16_256": "swinv2_base_window12to16_192to256"} {
+		_, err := (&Network{arch: net}).sameNet(nil, Meta{Architecture: other})
+		if err == nil || !strings.HasSuffix(err.Error(), "give the model "+other) {
+			t.Errorf("weights of %s in %s: %v", other, net, err)
 		}
 	}
 	// config.json may name another net than one without a twin, too.

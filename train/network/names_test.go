@@ -274,3 +274,31 @@ func TestOrderOfParts(t *testing.T) {
 		t.Errorf("%d rules", found)
 	}
 }
+
+// Microsoft's Swin transformers V2 merge patches behind a stage, timm's before the next.
+func TestMergedBehind(t *testing.T) {
+	const name = "swinv2_tiny_window8_256"
+	m, err := nn.Build(name, nn.Config{Batch: 1, Mode: nn.Eval})
+	if err != nil {
+		t.Fatal(err)
+	}
+	behind := strings.NewReplacer("layers.1.downsample", "layers.0.downsample", "layers.2.downsample", "layers.1.downsample",
+		"layers.3.downsample", "layers.2.downsample", "head.fc", "head")
+	none := strings.NewReplacer()
+	for i, rename := range []*strings.Replacer{none, behind} {
+		list := []safetensors.Tensor{{Name: "layers.0.blocks.1.attn_mask", DType: safetensors.F32, Shape: []int{64, 64, 64}}}
+		for _, e := range m.StateDict() {
+			list = append(list, safetensors.Tensor{Name: rename.Replace(e.Name), DType: safetensors.F32, Shape: e.Shape})
+		}
+		path := filepath.Join(t.TempDir(), "w.safetensors")
+		zeros(t, path, list)
+		f, err := statedict.Open(path, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := Identify(f); !slices.Contains(got, name) {
+			t.Errorf("case %d: %v", i, got)
+		}
+		f.Close()
+	}
+}

@@ -33,6 +33,7 @@ from timm.models.efficientnet import EfficientNet
 from timm.models.mobilenetv3 import MobileNetV3
 from timm.models.regnet import RegNet, RegNetCfg
 from timm.models.resnet import Bottleneck, ResNet
+from timm.models.swin_transformer_v2 import SwinTransformerV2, WindowAttention
 from timm.models.vision_transformer import VisionTransformer
 
 NOTHING = 1e-12  # a probability of dropout that drops nothing
@@ -66,9 +67,9 @@ def value(k, name, shape):
     return torch.from_numpy(x.astype(np.float32).astype(np.float64).reshape(shape))
 
 
-def offsets(extents):
-    """ShiftedWindowAttentionV2's relative_coords_table, which it makes with float32."""
-    h, w = [torch.linspace(-8, 8, n, dtype=torch.float64) for n in extents]
+def offsets(extents, whole=None):
+    """ShiftedWindowAttentionV2's relative_coords_table, which it makes with float32; whole are the extents of offsets from -8 to 8."""
+    h, w = [8 * torch.arange(1 - n, n, 2, dtype=torch.float64) / max(k - 1, 1) for n, k in zip(extents, whole or extents)]
     x = torch.stack(torch.meshgrid(h, w, indexing="ij"), -1)
     return x.sign() * (x.abs() + 1).log2() / 3
 
@@ -76,6 +77,10 @@ def offsets(extents):
 def fill(model):
     k = 0
     with torch.no_grad():
+        for m in model.modules():
+            if isinstance(m, WindowAttention):  # its table is no part of the state, and of float32
+                whole = [p or w for p, w in zip(m.pretrained_window_size, m.window_size)]
+                m.relative_coords_table.copy_(offsets(m.relative_coords_table.shape[1:3], [2 * n - 1 for n in whole]))
         for name, x in model.state_dict().items():
             if name.endswith("relative_coords_table"):
                 x.copy_(offsets(x.shape[1:3]))
@@ -91,6 +96,8 @@ def product(x):
 
 def ours(name):
     """Package zoo's name of a layer that drops weights of attention."""
+    if name.startswith("layers."):  # timm's Swin
+        name = name.replace("attn_drop", "attention.dropout")
     for theirs in "self_attention.dropout", "attn.attn_drop":
         name = name.replace(theirs, "attention.dropout")
     return name.replace("attention_dropout", "attention.dropout")
@@ -128,7 +135,7 @@ def drops(model):
                 n = sum(isinstance(b, ConvNeXtBlock) for b in model.modules()) - 1
                 found[name.replace("drop_path", "stochastic_depth")] = most * round(m.drop_prob / most * n) / n
             elif not hasattr(block, "has_skip"):
-                n = len(model.blocks) - 1
+                n = len(model.blocks if hasattr(model, "blocks") else [b for l in model.layers for b in l.blocks]) - 1
                 found[name] = most * round(m.drop_prob / most * n) / n  # it is a float32
             elif block.has_skip:
                 found[name.replace("drop_path", "stochastic_depth")] = m.drop_prob
@@ -315,6 +322,10 @@ def narrow_swin_v2(*args):
                                             downsample_layer=swin_transformer.PatchMergingV2)
 
 
+def narrow_timm_swin_v2(size, **kwargs):
+    return SwinTransformerV2(size, embed_dim=8, depths=(2, 2, 1, 1), num_heads=(2, 4, 8, 16), num_classes=10, drop_path_rate=0.1, **kwargs)
+
+
 def maxvit_options():
     return MaxVit((32, 32), 8, 4, [8, 16], [1, 1], 4, 0.2, squeeze_ratio=0.5, expansion_ratio=2.5, mlp_ratio=3, mlp_dropout=NOTHING,
                   attention_dropout=2 * NOTHING, num_classes=10)
@@ -425,6 +436,10 @@ VARIANTS = {
     "swin_v2_narrow": (lambda: narrow_swin_v2([4, 4], 8, [2, 2, 1, 1], [2, 4, 8, 16], [4, 4], 4.0, 0.0, 0.0, 0.2, 10), 2, 40),
     "swin_v2_options_narrow": (lambda: narrow_swin_v2([2, 2], 8, [2, 2, 1, 1], [2, 4, 8, 16], [3, 4], 2.5, NOTHING, 2 * NOTHING,
                                                       0.2, 10), 2, 20),
+    "swinv2_timm_narrow": (lambda: narrow_timm_swin_v2(64, window_size=4), 2, 64),
+    "swinv2_timm_options_narrow": (lambda: narrow_timm_swin_v2(
+        32, patch_size=2, window_size=8, mlp_ratio=2.5, proj_drop_rate=NOTHING, attn_drop_rate=2 * NOTHING,
+        pretrained_window_sizes=(6, 6, 6, 3)), 2, 32),
     "maxvit_narrow": (narrow_maxvit, 2, 64),
     "deit_narrow": (narrow_deit, 3, 24),
     "vit_torchvision_options_narrow": (lambda: vision_transformer.VisionTransformer(24, 8, 2, 3, 24, 60, NOTHING, 2 * NOTHING, 10, 16), 3, 24),
@@ -487,6 +502,8 @@ TIMM += [f"vit_{tower}_{size}" for tower, sizes in (
     ("so400m_patch14_siglip", (224, 384)), ("so400m_patch16_siglip", (256, 384)), ("base_patch16_siglip_gap", (224,))) for size in sizes]
 TIMM += ["beit_base_patch16_224", "beit_base_patch16_384", "beit_large_patch16_224", "beit_large_patch16_384", "beit_large_patch16_512",
          "beitv2_base_patch16_224", "beitv2_large_patch16_224"]
+TIMM += [f"swinv2_{size}_window{window}_256" for size in ("tiny", "small", "base") for window in (8, 16)]
+TIMM += [f"swinv2_{size}_window12to{window}_192to{image}" for size in ("base", "large") for window, image in ((16, 256), (24, 384))]
 DROPOUT = {"0": 0.2, "1": 0.2, "2": 0.3, "3": 0.3, "4": 0.4, "5": 0.4, "6": 0.5, "7": 0.5, "s": 0.2, "m": 0.3, "l": 0.4}  # of EfficientNets
 # Large linear layers, and embeddings of places, take images of the usual size.
 WHOLE = ("vit_", "beit", "deit", "swin_", "maxvit", "alexnet", "vgg11", "vgg13", "vgg16", "vgg19")

@@ -16,7 +16,7 @@ import timm
 import torch
 from PIL import Image
 from safetensors.torch import save_file
-from timm.models.vision_transformer import checkpoint_filter_fn
+from timm.models import swin_transformer_v2, vision_transformer
 
 from make import fill, u01
 
@@ -25,7 +25,7 @@ NETS = ["resnet18", "densenet121", "efficientnet_b0", "convnext_tiny", "swin_tin
         "tf_efficientnetv2_s", "tf_efficientnetv2_b0", "tf_mobilenetv3_large_100", "tf_mobilenetv3_small_100", "efficientnet_b5",
         "regnety_004", "mobilenetv2_100", "mnasnet_100", "vgg11_bn", "regnety_008", "mobilenetv2_110d", "mobilenetv3_small_050",
         "resnet50d", "seresnet50", "convnext_nano", "convnextv2_nano", "convnextv2_tiny",
-        "vit_small_patch14_reg4_dinov2", "vit_base_patch32_clip_quickgelu_224", "vit_base_patch32_siglip_256", "beitv2_base_patch16_224",
+        "vit_small_patch14_reg4_dinov2", "vit_base_patch32_clip_quickgelu_224", "vit_base_patch32_siglip_256", "beitv2_base_patch16_224", "swinv2_tiny_window16_256",
         "inception_v3"]
 
 
@@ -50,8 +50,17 @@ def facebook(state):
             "pos_embed": torch.cat([place, state.pop("pos_embed")], 1)} | state
 
 
+def microsoft(state):
+    """Microsoft's names, and buffers."""
+    out = {f"layers.0.blocks.1.{n}": torch.zeros(2) for n in ("attn_mask", "attn.relative_coords_table", "attn.relative_position_index")}
+    for name, x in state.items():
+        out[re.sub(r"layers\.(\d)\.downsample", lambda m: f"layers.{int(m[1]) - 1}.downsample", name).replace("head.fc", "head")] = x
+    return out
+
+
 # Folder: timm's net, and its tensors with the names of another program.
-OTHERS = {"openai_clip": ("vit_base_patch32_clip_quickgelu_224", openai), "facebook_dinov2_reg4": ("vit_small_patch14_reg4_dinov2", facebook)}
+OTHERS = {"openai_clip": ("vit_base_patch32_clip_quickgelu_224", openai), "facebook_dinov2_reg4": ("vit_small_patch14_reg4_dinov2", facebook),
+          "microsoft_swinv2": ("swinv2_tiny_window8_256", microsoft)}
 
 torch.set_num_threads(1)
 for folder in sys.argv[2:] or NETS + list(OTHERS):
@@ -62,9 +71,10 @@ for folder in sys.argv[2:] or NETS + list(OTHERS):
     fill(model)
     state = model.state_dict()
     if rename:
-        head = {n: state.pop(n) for n in ("head.weight", "head.bias")}
+        head = {n: state.pop(n) for n in ("head.weight", "head.bias") if n in state}
         state = {n: x.contiguous().clone() for n, x in rename(state).items()}
-        model.load_state_dict(checkpoint_filter_fn(dict(state), model) | head)
+        convert = (swin_transformer_v2 if "swin" in name else vision_transformer).checkpoint_filter_fn
+        model.load_state_dict(convert(dict(state), model) | head)
         state |= head
     save_file(state, os.path.join(folder, "model.safetensors"), metadata={"format": "pt"})
     cfg = model.pretrained_cfg
