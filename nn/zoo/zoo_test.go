@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -181,6 +182,29 @@ func TestSigLIPActivation(t *testing.T) {
 		}
 		if all < 12 || tanh != want {
 			t.Errorf("%s: %d of %d activations are approximations by tanh, want %d", a.Name, tanh, all, want)
+		}
+	}
+}
+
+// timm's Swin transformers V2 measure offsets by the windows of their first training.
+func TestPretrainedWindows(t *testing.T) {
+	for name, want := range map[string][2]float64{ // window and pretrained window of the last stage, less 1
+		"swinv2_tiny_window16_256":           {7, 7},
+		"swinv2_base_window12to16_192to256":  {7, 5},
+		"swinv2_large_window12to24_192to384": {11, 5},
+	} {
+		m, err := nn.Build(name, nn.Config{Batch: 1, Mode: nn.Eval})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := 0.
+		for _, n := range m.Graph.AllNodes() {
+			if n.Name() == "layers.3.blocks.0.attn.coords" {
+				got = float64(slices.Max(n.Value().Data().([]float32)))
+			}
+		}
+		if want := math.Log2(8*want[0]/want[1]+1) / 3; math.Abs(got-want) > 1e-6 {
+			t.Errorf("%s: the offsets of the last stage go to %g, want %g", name, got, want)
 		}
 	}
 }

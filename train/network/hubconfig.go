@@ -127,7 +127,8 @@ func (c *hubConfig) meta(m *Meta) {
 }
 
 // larger are timm's names of vision transformers that differ from others in the size of their images alone.
-var larger = regexp.MustCompile(`^((?:vit|deit3?)_\w+_patch\d+(?:_clip|_clip_quickgelu|_siglip_gap)?)_(?:256|336|384|448|512)$`)
+var larger = regexp.MustCompile(`^((?:vit|deit3?)_\w+_patch\d+(?:_clip|_clip_quickgelu|_siglip_gap)?)_` +
+	`(?:256|336|384|448|512)$`)
 
 // hubNet is the net that timm's name means; ok is false, and the name is empty, if there is none.
 func hubNet(timm string) (name string, ok bool) {
@@ -210,11 +211,11 @@ func (n *Network) sameNet(f *statedict.File, l Meta) (doubt string, err error) {
 		return fmt.Sprintf("taken for weights of %s: those of %s, with another activation, have the same names; the hub's "+
 			"config.json beside the file tells", n.arch, other), nil
 	case windowed.MatchString(n.arch) && a == "" && l.Kind == "":
-		return fmt.Sprintf("taken for weights of %s: those for other windows have the same names; the hub's config.json beside "+
-			"the file tells", n.arch), nil
+		return fmt.Sprintf("taken for weights of %s: those for other windows have the same names; the hub's config.json "+
+			"beside the file tells", n.arch), nil
 	case heads[n.arch] != "" && a == "" && l.Kind == "":
-		return fmt.Sprintf("taken for weights of %s: those of %s, with another number of heads, have the same names; the hub's "+
-			"config.json beside the file tells", n.arch, other), nil
+		return fmt.Sprintf("taken for weights of %s: those of %s, with another number of heads, have the same names; the "+
+			"hub's config.json beside the file tells", n.arch, other), nil
 	case a != "" && name != n.arch && (other != "" || strings.HasPrefix(n.arch, "tf_") || windowed.MatchString(n.arch)):
 		hint := ""
 		if ok {

@@ -122,8 +122,9 @@ func TestUnoffered(t *testing.T) {
 		"deit_base_distilled_patch16_384":      "deit_base_distilled_patch16_224",
 		"vit_base_patch16_clip_384":            "vit_base_patch16_clip_224",
 		"vit_large_patch14_clip_quickgelu_336": "vit_large_patch14_clip_quickgelu_224",
-		"vit_base_patch16_siglip_384":          "vit_base_patch16_siglip_384", "vit_base_patch16_siglip_512": "vit_base_patch16_siglip_384",
-		"vit_so400m_patch14_siglip_378": "vit_so400m_patch14_siglip_384", "vit_large_patch16_siglip_512": "",
+		"vit_base_patch16_siglip_384":          "vit_base_patch16_siglip_384",
+		"vit_base_patch16_siglip_512":          "vit_base_patch16_siglip_384",
+		"vit_so400m_patch14_siglip_378":        "vit_so400m_patch14_siglip_384", "vit_large_patch16_siglip_512": "",
 		"vit_base_patch16_siglip_gap_512": "vit_base_patch16_siglip_gap_224", "beit_large_patch16_512": "beit_large_patch16_512",
 		"vit_huge_patch14_384": "",
 		"regnety_080_tv":       "regnet_y_8gf", "mobilenetv2_110d": "mobilenetv2_110d", "resnet26t": "", "convnextv2_huge": "", "": ""} {

@@ -519,6 +519,8 @@ def nets(names):
             kwargs, shape = {}, (1, 224) if whole else (2, 64)
             if name in ("googlenet", "inception_v3"):
                 kwargs, shape = {"aux_logits": False, "init_weights": True}, (1, 299 if name == "inception_v3" else 224)
+            elif name.startswith("swinv2_"):
+                shape = 1, int(name[-3:])
             elif name.startswith("deit_"):
                 kwargs = {"drop_path_rate": 0.1}
             elif name.startswith("convnextv2_"):
