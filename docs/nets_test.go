@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"onlinerna/data/augment"
 	"onlinerna/internal/text"
@@ -17,9 +19,9 @@ import (
 	"onlinerna/train/recipe"
 )
 
-var update = flag.Bool("update", false, "write nets.md, and README.md's table and number of nets")
+var update = flag.Bool("update", false, "write nets.md, and README.md's families and number of nets")
 
-// TestNets compares nets.md, and README.md's table and number of nets, with the nets. The flag -update writes them.
+// TestNets compares nets.md, and README.md's families and number of nets, with the nets. The flag -update writes them.
 func TestNets(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(`# Nets
@@ -32,23 +34,9 @@ number on the shorter side, and then cropped to the first. Names of nets and of 
 timm's. ~go test ./nn/zoo~ compares parameters, GFLOP and preparation with those that torchvision and timm publish.
 
 `)
-	table := "| family | nets | parameters |\n|-|-|-|\n"
 	family := ""
-	var sizes []sized              // of a family
-	var names, parameters []string // of families of four nets at most, which share a row
-	row := func() {
-		slices.SortStableFunc(sizes, func(a, b sized) int { return cmp.Compare(a.parameters, b.parameters) })
-		least, most := sizes[0], sizes[len(sizes)-1]
-		nets, of := fmt.Sprintf("~%s~", least.name), millions(least.parameters)
-		if len(sizes) > 1 {
-			nets, of = fmt.Sprintf("%s to ~%s~", nets, most.name), of+" to "+millions(most.parameters)
-		}
-		if len(sizes) <= 4 {
-			names, parameters = append(names, nets), append(parameters, of)
-			return
-		}
-		table += fmt.Sprintf("| %s | %d, %s | %s |\n", family, len(sizes), nets, of)
-	}
+	counts := map[string]int{} // of nets by family
+	var sizes []int            // parameters
 	for _, a := range byFamily() {
 		m, err := nn.Build(a.Name, nn.Config{Batch: 1, Mode: nn.Eval})
 		if err != nil {
@@ -61,12 +49,12 @@ timm's. ~go test ./nn/zoo~ compares parameters, GFLOP and preparation with those
 		if a.Family != family {
 			if family != "" {
 				b.WriteString("\n")
-				row()
 			}
-			family, sizes = a.Family, nil
+			family = a.Family
 			fmt.Fprintf(&b, "## %s\n\n| net | | parameters | GFLOP | input | photographs | recipes |\n|-|-|-|-|-|-|-|\n", family)
 		}
-		sizes = append(sizes, sized{a.Name, m.NumParams()})
+		counts[family]++
+		sizes = append(sizes, m.NumParams())
 		photos := ""
 		if a.Mean != nil {
 			photos = fmt.Sprintf("%d of %d, %s", a.Size, cmp.Or(a.Resize, augment.Margin(a.Size)),
@@ -79,8 +67,6 @@ timm's. ~go test ./nn/zoo~ compares parameters, GFLOP and preparation with those
 		fmt.Fprintf(&b, "| ~%s~ | %s | %s | %s | %d×%d×%d | %s | %s |\n", a.Name, a.Summary, text.Thousands(m.NumParams()),
 			text.Digits(float64(flops)/1e9), a.Size, a.Size, a.Channels, photos, recipes)
 	}
-	row()
-	table += fmt.Sprintf("| others | %s | %s |\n", strings.Join(names, ", "), strings.Join(parameters, ", "))
 	page := strings.ReplaceAll(b.String(), "~", "`")
 	readme := read(t, "../README.md")
 	const first, last = "<!-- nets -->\n", "<!-- end of nets -->\n"
@@ -93,7 +79,7 @@ timm's. ~go test ./nn/zoo~ compares parameters, GFLOP and preparation with those
 	if !listed.MatchString(before) {
 		t.Fatalf("README.md does not say that rna models %s", count)
 	}
-	want := listed.ReplaceAllString(before, count) + first + strings.ReplaceAll(table, "~", "`") + last + after
+	want := listed.ReplaceAllString(before, count) + first + families(counts, sizes) + last + after
 	if *update {
 		for name, text := range map[string]string{"nets.md": page, "../README.md": want} {
 			if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
@@ -109,10 +95,26 @@ timm's. ~go test ./nn/zoo~ compares parameters, GFLOP and preparation with those
 // listed is README.md's number of nets.
 var listed = regexp.MustCompile(`lists \d+ nets`)
 
-// sized is a net with its number of parameters.
-type sized struct {
-	name       string
-	parameters int
+// families are README.md's lines about the families with the given numbers of nets, and about their parameters.
+func families(counts map[string]int, parameters []int) (lines string) {
+	var words []string
+	for _, f := range slices.Sorted(maps.Keys(counts)) {
+		word := "`" + f + "`"
+		if n := counts[f]; n > 1 {
+			word += fmt.Sprintf("\u00a0%d", n)
+		}
+		words = append(words, word)
+	}
+	list := "Families, and how many nets they have: " + strings.Join(words, ", ") + fmt.Sprintf(". They have %s to %s parameters.",
+		millions(slices.Min(parameters)), millions(slices.Max(parameters)))
+	line := ""
+	for _, word := range strings.Split(list, " ") {
+		if utf8.RuneCountInString(line+" "+word) > 120 {
+			lines, line = lines+line+"\n", ""
+		}
+		line += strings.Repeat(" ", min(len(line), 1)) + word
+	}
+	return strings.ReplaceAll(lines+line+"\n", "\u00a0", " ")
 }
 
 // millions is a number of parameters to three digits.

@@ -68,6 +68,10 @@ type Architecture struct {
 type Positions struct {
 	Name  string
 	First int
+
+	// Class is the parameter of a class token that has no place here. Weights may have one, before all others: it is added
+	// to the token.
+	Class string
 }
 
 var registry struct {

@@ -3,6 +3,7 @@ package zoo
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"strings"
 
 	G "gorgonia.org/gorgonia"
@@ -57,6 +58,13 @@ type Swin struct {
 	// torchvision's SwinTransformerBlockV2 and PatchMergingV2.
 	V2 bool
 
+	// Timm has timm's names, its initial values, and windows no larger than a stage's images. It is for V2.
+	Timm bool
+
+	// Pretrained are the heights of windows, of each stage, by which offsets between tokens are measured: those of weights
+	// that were trained with smaller ones. 0 means Window. They are timm's pretrained_window_sizes, for Timm.
+	Pretrained [4]int
+
 	// Window and WindowWidth are the height and the width of a window in patches; 0 means 7 and as wide as high. They are
 	// torchvision's window_size.
 	Window, WindowWidth int
@@ -79,6 +87,7 @@ const swinEps = 1e-5
 // swinStage has the extents of a stage's images, and its windows.
 type swinStage struct {
 	n, height, width, channels int
+	pretrained                 int
 	window                     window // of every second block
 }
 
@@ -91,41 +100,53 @@ func (o Swin) Build(builder *nn.Builder, x *G.Node) *G.Node {
 		multiple("Width", "Heads").probability("Dropout", "AttentionDropout").
 		that(!o.V2 || o.Window > 1, "Window", "at least 2 with V2").
 		that(!o.V2 || o.WindowWidth != 1, "WindowWidth", "0 or at least 2 with V2").
-		that(int(float64(o.Width)*o.MLPRatio) > 0, "MLPRatio", "at least 1/Width")
+		that(int(float64(o.Width)*o.MLPRatio) > 0, "MLPRatio", "at least 1/Width").
+		that(!o.Timm || o.V2, "Timm", "false without V2").least(0, "Pretrained").
+		that(o.Timm || o.Pretrained == [4]int{}, "Pretrained", "0 without Timm")
+	of := o.names()
 	if !b.multipleOf(x, o.Patch) {
 		return nil
 	}
-	x = b.Conv("features.0.0", x, nn.Conv{Filters: o.Width, Kernel: o.Patch, Stride: o.Patch, Bias: true})
+	x = b.Conv(of.patches, x, nn.Conv{Filters: o.Width, Kernel: o.Patch, Stride: o.Patch, Bias: true})
 	if b.Err() != nil {
 		return nil
 	}
 	n, height, width := x.Shape()[0], x.Shape()[2], x.Shape()[3]
-	x = b.LayerNorm("features.0.2", b.rows("features.0.1", x), swinEps)
+	x = b.LayerNorm(of.first, b.rows(of.patches+".rows", x), swinEps)
 	done, last := 0, o.Blocks[0]+o.Blocks[1]+o.Blocks[2]+o.Blocks[3]-1
 	s := swinStage{n: n, height: height, width: width, channels: o.Width}
 	for i, blocks := range o.Blocks {
 		if i > 0 {
-			x = o.merge(b, fmt.Sprintf("features.%d", 2*i), x, &s)
+			x = o.merge(b, of.merge(i), x, &s)
 		}
-		o.windows(b, fmt.Sprintf("features.%d.mask", 2*i+1), &s, o.Heads<<i)
+		s.pretrained = o.Pretrained[i]
+		o.windows(b, of.stage(i)+".mask", &s, o.Heads<<i)
 		for j := range blocks {
 			k := s
 			if j%2 == 0 {
 				k.window.Down, k.window.Right, k.window.mask = 0, 0, nil
 			}
 			drop := b.Config().DropPath * float64(done) / float64(max(last, 1))
-			x = o.block(b, fmt.Sprintf("features.%d.%d", 2*i+1, j), x, k, drop)
+			x = o.block(b, of.block(i, j), x, k, drop)
 			done++
 		}
 	}
 	x = b.Reshape("permute.images", b.LayerNorm("norm", x, swinEps), n, s.height*s.width, s.channels)
 	x = b.GlobalAvgPool("avgpool", b.Apply("permute", op.Planes{Height: s.height, Width: s.width}, x))
-	return b.Linear("head", b.Dropout("dropout", x, b.Config().Dropout), b.Config().Classes)
+	return b.Linear(of.head, b.Dropout("dropout", x, b.Config().Dropout), b.Config().Classes)
 }
 
 // windows sets those of a stage. Along an extent that one window covers nothing is shifted.
 func (o Swin) windows(b layer, mask string, s *swinStage, heads int) {
 	rows, columns := o.Window, cmp.Or(o.WindowWidth, o.Window)
+	if o.Timm {
+		rows, columns = min(rows, s.height), min(columns, s.width)
+		if s.height%rows != 0 || s.width%columns != 0 {
+			b.Fail(fmt.Errorf("windows of %d×%d tokens do not divide images of %d×%d: choose an input size of %d", rows, columns,
+				s.height, s.width, 8*o.Patch*o.Window))
+			return
+		}
+	}
 	w := nn.Windows{Height: s.height, Width: s.width, Rows: rows, Columns: columns}
 	if s.height > rows {
 		w.Down = rows / 2
@@ -134,7 +155,8 @@ func (o Swin) windows(b layer, mask string, s *swinStage, heads int) {
 		w.Right = columns / 2
 	}
 	t := rows * columns
-	s.window = window{Windows: w, heads: heads, dropout: o.AttentionDropout, qkv: ".qkv", proj: ".proj", index: []int{t * t}}
+	s.window = window{Windows: w, heads: heads, dropout: o.AttentionDropout, qkv: ".qkv", proj: ".proj", index: []int{t * t},
+		timm: o.Timm, pretrained: s.pretrained}
 	if w.Down+w.Right > 0 {
 		bias := w.Mask(heads)
 		bias.Shape = op.Shape{w.Count(), heads, t * t}
@@ -145,20 +167,35 @@ func (o Swin) windows(b layer, mask string, s *swinStage, heads int) {
 // block adds attention(norm x) to the rows x, then perceptron(norm y) to the sum y; in V2 norm(attention x), then
 // norm(perceptron y). drop is the probability of dropping either in Train.
 func (o Swin) block(b layer, name string, x *G.Node, s swinStage, drop float64) *G.Node {
-	before, after := o.norm(b, name+".norm1", s.channels)
-	y := b.Windows(name+".windows", before(x), s.window.Windows)
-	if o.V2 {
-		y = b.cosineAttention(name+".attn", y, s.window)
-	} else {
-		y = b.windowAttention(name+".attn", y, s.window)
+	of := o.names()
+	y := o.normed(b, name+".norm1", x, s.channels, func(y *G.Node) *G.Node {
+		y = b.Windows(name+".windows", y, s.window.Windows)
+		if o.V2 {
+			y = b.cosineAttention(name+".attn", y, s.window)
+		} else {
+			y = b.windowAttention(name+".attn", y, s.window)
+		}
+		return b.FromWindows(name+".images", b.rowDropout(name+of.dropProj, y, s.n, o.Dropout), s.window.Windows)
+	})
+	x = b.rowResidual(name+of.dropPath1, y, x, s.n, drop)
+	y = o.normed(b, name+".norm2", x, s.channels, func(y *G.Node) *G.Node {
+		y = b.GELU(name+of.expand+".gelu", b.Linear(name+of.expand, y, int(float64(s.channels)*o.MLPRatio)))
+		y = b.Linear(name+of.contract, b.rowDropout(name+of.dropExpand, y, s.n, o.Dropout), s.channels)
+		return b.rowDropout(name+of.dropContract, y, s.n, o.Dropout)
+	})
+	return b.rowResidual(name+of.dropPath2, y, x, s.n, drop)
+}
+
+// normed is a branch behind its normalisation, or before it in V2. timm's parameters of the normalisation follow those of
+// the branch.
+func (o Swin) normed(b layer, name string, x *G.Node, channels int, branch func(*G.Node) *G.Node) *G.Node {
+	if o.Timm {
+		y := branch(x)
+		_, after := o.norm(b, name, channels)
+		return after(y)
 	}
-	y = b.FromWindows(name+".images", b.rowDropout(name+".attn.dropout", y, s.n, o.Dropout), s.window.Windows)
-	x = b.rowResidual(name+".stochastic_depth", after(y), x, s.n, drop)
-	before, after = o.norm(b, name+".norm2", s.channels)
-	y = b.Linear(name+".mlp.0", before(x), int(float64(s.channels)*o.MLPRatio))
-	y = b.rowDropout(name+".mlp.2", b.GELU(name+".mlp.0.gelu", y), s.n, o.Dropout)
-	y = b.rowDropout(name+".mlp.4", b.Linear(name+".mlp.3", y, s.channels), s.n, o.Dropout)
-	return b.rowResidual(name+".mlp.stochastic_depth", after(y), x, s.n, drop)
+	before, after := o.norm(b, name, channels)
+	return after(branch(before(x)))
 }
 
 // norm adds the parameters of a layer normalisation of rows. It is done before a branch, or after it in V2.
@@ -193,14 +230,19 @@ func (o Swin) merge(b layer, name string, x *G.Node, s *swinStage) *G.Node {
 	return after(b.Apply(name+".reduction", op.Linear{}, x, weight))
 }
 
+// resNorm finds timm's normalisations of branches, which start as 0.
+var resNorm = regexp.MustCompile(`\.blocks\.\d+\.norm[12]\.weight$`)
+
 // swinInitial is the initial distribution of a parameter.
 func swinInitial(p nn.Param) nn.Init {
 	switch {
+	case resNorm.MatchString(p.Name):
+		return nn.Init{}
 	case p.Init.Distribution == nn.Constant && p.Init.Scale != 0: // of norms, and of V2's cosines
 		return p.Init
 	case len(p.Shape) == 4:
 		return nn.FanInUniform(p.Shape[1:].Size())
-	case p.Name == "features.0.0.bias":
+	case p.Name == torchvisionSwin.patches+".bias" || p.Name == timmSwin.patches+".bias":
 		return p.Init
 	case len(p.Shape) > 1:
 		return nn.Init{Distribution: nn.Normal, Scale: .02}

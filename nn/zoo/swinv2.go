@@ -1,6 +1,7 @@
 package zoo
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -28,18 +29,28 @@ func (b layer) cosineAttention(name string, x *G.Node, w window) *G.Node {
 	scale := b.AddParam(nn.Param{Name: name + ".logit_scale", Shape: op.Shape{w.heads, 1, 1},
 		Init: nn.Init{Distribution: nn.Constant, Scale: math.Log(10)}})
 	table := w.offsetTable()
-	b.Buffer(name+".relative_coords_table", table, 1, 2*w.Rows-1, 2*w.Columns-1, 2)
-	b.offsetIndex(name, w)
-	qkv := []*G.Node{b.matrix(name+w.qkv, 3*c, c), b.bias(name+w.qkv, 3*c)}
+	var weight, bias, byOffset *G.Node // keys have no bias
+	if w.timm {
+		queries, values := b.zeros(name+".q_bias", c), b.zeros(name+".v_bias", c)
+		byOffset = b.offsetNet(name, w, table)
+		weight = b.matrix(name+w.qkv, 3*c, c)
+		keys := b.Constant(name+".k_bias", op.New(op.T(op.Float64, c)))
+		bias = b.Concat(name+w.qkv+".bias", 0, queries, keys, values)
+	} else {
+		b.Buffer(name+".relative_coords_table", table, 1, 2*w.Rows-1, 2*w.Columns-1, 2)
+		b.offsetIndex(name, w)
+		weight = b.matrix(name+w.qkv, 3*c, c)
+		used := b.Constant(name+".qkv.used", op.Tensor{Shape: op.Shape{3 * c}, Data: thirds(c, 1, 0, 1)})
+		bias = b.Map(name+".qkv.bias_used", expr.Arg(0).Mul(expr.Arg(1)), b.bias(name+w.qkv, 3*c), used)
+	}
 	proj := []*G.Node{b.matrix(name+w.proj, c, c), b.bias(name+w.proj, c)}
-
-	// Keys have no bias.
-	used := b.Constant(name+".qkv.used", op.Tensor{Shape: op.Shape{3 * c}, Data: thirds(c, 1, 0, 1)})
-	qkv[1] = b.Map(name+".qkv.bias_used", expr.Arg(0).Mul(expr.Arg(1)), qkv[1], used)
-	y := b.Apply(name+w.qkv, op.Linear{}, append([]*G.Node{x}, qkv...)...)
+	if !w.timm {
+		byOffset = b.offsetNet(name, w, table)
+	}
+	y := b.Apply(name+w.qkv, op.Linear{}, x, weight, bias)
 	y = b.cosines(name, y, scale, w.heads)
 	y = b.selfAttention(name+".attention", y, s[0]/(w.Rows*w.Columns),
-		nn.Attention{Heads: w.heads, Scale: 1, Dropout: w.dropout}, b.offsetNet(name, w, table))
+		nn.Attention{Heads: w.heads, Scale: 1, Dropout: w.dropout}, byOffset)
 	return b.Apply(name+w.proj, op.Linear{}, append([]*G.Node{y}, proj...)...)
 }
 
@@ -81,10 +92,11 @@ func (b layer) offsetNet(name string, w window, table []float64) *G.Node {
 	return b.biasByPair(name, b.Map(name+".cpb_mlp.2.sigmoid", expr.Arg(0).Sigmoid().Scale(16), x), w)
 }
 
-// offsetTable has the offsets between two tokens of a window, down and right: from −8 to 8, as sign(x)·log₂(|x|+1)/3.
+// offsetTable has the offsets between two tokens of a window, down and right: from −8 to 8 for those by which they are
+// measured, as sign(x)·log₂(|x|+1)/3.
 func (w window) offsetTable() (table []float64) {
 	at := func(i, n int) float64 {
-		x := 8 * float64(i-(n-1)) / float64(n-1)
+		x := 8 * float64(i-(n-1)) / float64(max(cmp.Or(w.pretrained, n)-1, 1))
 		return math.Copysign(math.Log2(math.Abs(x)+1)/3, x)
 	}
 	for i := range 2*w.Rows - 1 {

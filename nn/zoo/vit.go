@@ -139,7 +139,12 @@ type ViT struct {
 	Hidden      int  // elements of a block's hidden layer; 0 means 4·Width; torchvision's mlp_dim, timm's mlp_ratio·embed_dim
 	Torchvision bool // names and initial values are torchvision's, else timm's
 	Mean        bool // the head takes the mean of all tokens, none of which is a class token; not of Torchvision or Distilled
-	Distilled   bool // a second token has a head of its own, as timm's DeiT: the logits are the mean of both heads'
+
+	// AttentionPool attends to all tokens, none of which is a class token, from a trained query, for the head: timm's
+	// global_pool="map".
+	AttentionPool bool
+
+	Distilled bool // a second token has a head of its own, as timm's DeiT: the logits are the mean of both heads'
 
 	// Representation is the number of outputs of a linear layer and tanh before the head; 0 means none. Only Torchvision
 	// has it: representation_size.
@@ -164,7 +169,9 @@ type ViT struct {
 
 	PreNorm   bool    // tokens are normalised before the first block, and patches have no bias: timm's pre_norm
 	QuickGELU bool    // the activation is x·sigmoid(1.702·x): timm's act_layer="quick_gelu"
+	GELUTanh  bool    // the activation is the approximation of GELU by tanh: timm's act_layer="gelu_tanh"
 	Eps       float64 // is added to the variances of layer normalisations; 0 means 1e-6; norm_layer's eps
+	Truncate  bool    // pixels behind the last whole patch are left out; else they are an error
 }
 
 // vitNames are the names of parameters and layers; those inside a block follow the block's.
@@ -189,7 +196,9 @@ const preLogits = "heads.pre_logits"
 // of makes a the architecture of the net.
 func (v ViT) of(a nn.Architecture) nn.Architecture {
 	a.Init, a.Build, a.Positions = v.initial, v.Build, nn.Positions{Name: v.names().place}
-	if !v.NoEmbedClass {
+	if v.NoEmbedClass {
+		a.Positions.Class = v.names().class
+	} else {
 		a.Positions.First = v.first()
 	}
 	return a
@@ -201,7 +210,7 @@ func (v ViT) first() int { return v.classes() + v.Registers }
 // classes is the number of tokens that heads take, the first ones.
 func (v ViT) classes() int {
 	switch {
-	case v.Mean:
+	case v.Mean || v.AttentionPool:
 		return 0
 	case v.Distilled:
 		return 2
@@ -220,8 +229,14 @@ func (v ViT) names() vitNames {
 // rowEps is added to the variances of layer normalisations, unless options say otherwise.
 const rowEps = 1e-6
 
+// cutNormal is the standard deviation of normal numbers from −2 to 2, as timm's trunc_normal_tf_ draws them.
+const cutNormal = .8796
+
 // preNorm is timm's layer before the blocks, registers its parameter.
 const preNorm, registers = "norm_pre", "reg_token"
+
+// latent is the query of timm's attention pooling.
+const latent = ".latent"
 
 var quickGELU nn.Activation = func(b *nn.Builder, name string, x *G.Node) *G.Node {
 	return b.Map(name, expr.Arg(0).Mul(expr.Arg(0).Scale(1.702).Sigmoid()), x)
@@ -230,20 +245,23 @@ var quickGELU nn.Activation = func(b *nn.Builder, name string, x *G.Node) *G.Nod
 // Build adds the layers to b.
 func (v ViT) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	b, of, depth := layer{builder}, v.names(), cmp.Or(v.Depth, 12)
-	own := !v.Torchvision && !v.Mean && !v.Distilled
+	own := !v.Torchvision && !v.Mean && !v.Distilled && !v.AttentionPool
 	b.options("ViT", v).least(1, "Patch", "Width", "Heads").
 		least(0, "Depth", "Hidden", "Representation", "LayerScale", "Registers", "Eps").
 		multiple("Width", "Heads").probability("Dropout", "AttentionDropout").
 		that(!v.Mean || !v.Torchvision && !v.Distilled, "Mean", "false with Torchvision or Distilled").
+		that(!v.AttentionPool || !v.Mean && !v.Torchvision && !v.Distilled, "AttentionPool",
+			"false with Mean, Torchvision or Distilled").
 		that(v.Torchvision && !v.Distilled || v.Representation == 0, "Representation", "0 without Torchvision or with Distilled").
 		that(!v.Torchvision || v.LayerScale == 0, "LayerScale", "0 with Torchvision").
 		that(!v.Torchvision || !v.NoQKVBias, "NoQKVBias", "false with Torchvision").
-		that(own || v.Registers == 0, "Registers", "0 with Torchvision, Mean or Distilled").
-		that(own || !v.NoEmbedClass, "NoEmbedClass", "false with Torchvision, Mean or Distilled").
+		that(own || v.Registers == 0, "Registers", "0 with Torchvision, Mean, AttentionPool or Distilled").
+		that(own || !v.NoEmbedClass, "NoEmbedClass", "false with Torchvision, Mean, AttentionPool or Distilled").
 		that(!v.Torchvision || !v.PreNorm, "PreNorm", "false with Torchvision").
-		that(!v.Torchvision || !v.QuickGELU, "QuickGELU", "false with Torchvision")
+		that(!v.Torchvision || !v.QuickGELU, "QuickGELU", "false with Torchvision").
+		that(!v.Torchvision && !v.QuickGELU || !v.GELUTanh, "GELUTanh", "false with Torchvision or QuickGELU")
 	v.Eps = cmp.Or(v.Eps, rowEps)
-	if !b.multipleOf(x, v.Patch) {
+	if v.Truncate && !b.atLeast(x, v.Patch) || !v.Truncate && !b.multipleOf(x, v.Patch) {
 		return nil
 	}
 	s := x.Shape()
@@ -259,7 +277,7 @@ func (v ViT) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	}
 	var place *G.Node // its place in the state dict differs
 	var prefix []*G.Node
-	if !v.Mean {
+	if v.classes() > 0 {
 		class := embedding(of.class, 1)
 		prefix = append(prefix, b.Expand("class", class, n, 1, v.Width))
 	}
@@ -300,6 +318,10 @@ func (v ViT) Build(builder *nn.Builder, x *G.Node) *G.Node {
 		y = b.GlobalAvgPool("pool", b.Apply("planes", op.Planes{Height: height, Width: width}, y))
 		return b.Linear(of.head, b.Dropout("dropout", y, b.Config().Dropout), b.Config().Classes)
 	}
+	if v.AttentionPool {
+		y = v.attend(b, "attn_pool", b.LayerNorm(of.norm, y, v.Eps), n)
+		return b.Linear(of.head, b.Dropout("dropout", y, b.Config().Dropout), b.Config().Classes)
+	}
 	y = b.Slice("first", b.Reshape("by_image", y, n, tokens, v.Width), 1, 0, v.classes())
 	y = b.LayerNorm(of.norm, b.Reshape("first_rows", y, n*v.classes(), v.Width), v.Eps)
 	if v.Representation > 0 {
@@ -331,14 +353,37 @@ func (v ViT) block(b layer, name string, x *G.Node, n int, drop float64) *G.Node
 		nn.Attention{Heads: v.Heads, Dropout: v.AttentionDropout})
 	y = b.rowDropout(name+of.dropProj, b.Linear(name+of.proj, y, v.Width), n, v.Dropout)
 	x = b.rowResidual(name+".drop_path1", v.scale(b, name+".ls1", y), x, n, drop)
-	y = b.Linear(name+of.expand, b.LayerNorm(name+of.norm2, x, v.Eps), cmp.Or(v.Hidden, 4*v.Width))
-	act := (*nn.Builder).GELU
-	if v.QuickGELU {
-		act = quickGELU
-	}
-	y = b.rowDropout(name+of.dropExpand, act(b.Builder, name+".gelu", y), n, v.Dropout)
+	y = v.expand(b, name, of.expand, b.LayerNorm(name+of.norm2, x, v.Eps))
+	y = b.rowDropout(name+of.dropExpand, y, n, v.Dropout)
 	y = b.rowDropout(name+of.dropContract, b.Linear(name+of.contract, y, v.Width), n, v.Dropout)
 	return b.rowResidual(name+".drop_path2", v.scale(b, name+".ls2", y), x, n, drop)
+}
+
+// expand is the first layer of a perceptron, and its activation.
+func (v ViT) expand(b layer, name, layer string, x *G.Node) *G.Node {
+	act := (*nn.Builder).GELU
+	switch {
+	case v.QuickGELU:
+		act = quickGELU
+	case v.GELUTanh:
+		act = (*nn.Builder).GELUTanh
+	}
+	return act(b.Builder, name+".gelu", b.Linear(name+layer, x, cmp.Or(v.Hidden, 4*v.Width)))
+}
+
+// attend is timm's AttentionPoolLatent: y + perceptron(norm y) of the row y that a trained query finds in an image's rows
+// x, for n images.
+func (v ViT) attend(b layer, name string, x *G.Node, n int) *G.Node {
+	query := b.AddParam(nn.Param{Name: name + latent, Shape: op.Shape{1, 1, v.Width},
+		Init: nn.Init{Distribution: nn.Normal, Scale: cutNormal / math.Sqrt(float64(v.Width))}})
+	query = b.Linear(name+".q", b.Reshape(name+".latent.row", query, 1, v.Width), v.Width)
+	query = b.Expand(name+".queries", query, n, v.Width)
+	kv := b.Linear(name+".kv", x, 2*v.Width)
+	keys, values := b.Slice(name+".keys", kv, 1, 0, v.Width), b.Slice(name+".values", kv, 1, v.Width, 2*v.Width)
+	y := b.Attention(name+".attention", query, keys, values, n, nn.Attention{Heads: v.Heads})
+	y = b.Linear(name+".proj", y, v.Width)
+	z := v.expand(b, name, ".mlp.fc1", b.LayerNorm(name+".norm", y, v.Eps))
+	return b.Add(name+".add", b.Linear(name+".mlp.fc2", z, v.Width), y)
 }
 
 // scale multiplies rows x by a trained factor for each element, if the options ask for it.
@@ -392,6 +437,8 @@ func (v ViT) initial(p nn.Param) nn.Init {
 		return nn.Init{}
 	case p.Name == of.class || p.Name == registers:
 		return deviation(1e-6)
+	case strings.HasSuffix(p.Name, latent):
+		return p.Init
 	case !v.Torchvision && len(p.Shape) == 4:
 		return nn.FanInUniform(p.Shape[1:].Size())
 	case !v.Torchvision && strings.HasSuffix(p.Name, ".gamma"):

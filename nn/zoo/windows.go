@@ -21,6 +21,9 @@ type window struct {
 
 	qkv, proj string // names of the linear layers
 	index     []int  // shape that the state dict gives the indices of offsets
+
+	timm       bool // biases of queries and values are two parameters, and the state dict has no buffers
+	pretrained int  // height of the windows by which offsets are measured; 0: of these
 }
 
 // windowAttention is attention for rows x of windows, one after the other.

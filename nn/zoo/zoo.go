@@ -203,6 +203,11 @@ func (b layer) bias(name string, out int) *G.Node {
 	return b.AddParam(nn.Param{Name: name + ".bias", Shape: op.Shape{out}, BiasOrNorm: true})
 }
 
+// zeros adds a vector that starts as 0.
+func (b layer) zeros(name string, n int) *G.Node {
+	return b.AddParam(nn.Param{Name: name, Shape: op.Shape{n}, BiasOrNorm: true})
+}
+
 // smallSquare is the square of an eighth, for sums of squares: in float16 squares are infinite from 256 on.
 var smallSquare = expr.Arg(0).Scale(1. / 8).Square()
 

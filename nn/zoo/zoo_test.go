@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -153,6 +154,58 @@ func TestTransformerConstants(t *testing.T) {
 			if strings.Contains(p.Name, ".gamma") && p.Init != factor {
 				t.Errorf("%s: %s starts as %v", a.Name, p.Name, p.Init)
 			}
+		}
+	}
+}
+
+// SigLIP's towers have timm's activation, which the names and shapes of their tensors do not show.
+func TestSigLIPActivation(t *testing.T) {
+	for _, a := range nn.Architectures() {
+		if !strings.Contains(a.Name, "_siglip_") {
+			continue
+		}
+		m, err := a.Model(nn.Config{Batch: 1, Mode: nn.Eval})
+		if err != nil {
+			t.Fatal(err)
+		}
+		tanh, all := 0, 0
+		for _, n := range m.Graph.AllNodes() {
+			if o, ok := n.Op().(*nn.Op); ok && strings.HasSuffix(o.Layer(), ".gelu") {
+				all++
+				if strings.Contains(o.Op().String(), "tanh") {
+					tanh++
+				}
+			}
+		}
+		want := 0
+		if strings.HasPrefix(a.Name, "vit_base_patch32_") || strings.HasPrefix(a.Name, "vit_so400m_patch16_") {
+			want = all
+		}
+		if all < 12 || tanh != want {
+			t.Errorf("%s: %d of %d activations are approximations by tanh, want %d", a.Name, tanh, all, want)
+		}
+	}
+}
+
+// timm's Swin transformers V2 measure offsets by the windows of their first training.
+func TestPretrainedWindows(t *testing.T) {
+	for name, want := range map[string][2]float64{ // window and pretrained window of the last stage, less 1
+		"swinv2_tiny_window16_256":           {7, 7},
+		"swinv2_base_window12to16_192to256":  {7, 5},
+		"swinv2_large_window12to24_192to384": {11, 5},
+	} {
+		m, err := nn.Build(name, nn.Config{Batch: 1, Mode: nn.Eval})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := 0.
+		for _, n := range m.Graph.AllNodes() {
+			if n.Name() == "layers.3.blocks.0.attn.coords" {
+				got = float64(slices.Max(n.Value().Data().([]float32)))
+			}
+		}
+		if want := math.Log2(8*want[0]/want[1]+1) / 3; math.Abs(got-want) > 1e-6 {
+			t.Errorf("%s: the offsets of the last stage go to %g, want %g", name, got, want)
 		}
 	}
 }

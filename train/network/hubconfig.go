@@ -36,6 +36,9 @@ type hubConfig struct {
 // hubNames are timm's names of nets that have others here.
 var hubNames = map[string]string{
 	"efficientnet_b5":               "timm_efficientnet_b5",
+	"vit_base_patch16_siglip_512":   "vit_base_patch16_siglip_384",
+	"vit_so400m_patch14_siglip_378": "vit_so400m_patch14_siglip_384",
+	"vit_so400m_patch16_siglip_512": "vit_so400m_patch16_siglip_384",
 	"swin_tiny_patch4_window7_224":  "swin_t",
 	"swin_small_patch4_window7_224": "swin_s",
 	"swin_base_patch4_window7_224":  "swin_b",
@@ -124,7 +127,8 @@ func (c *hubConfig) meta(m *Meta) {
 }
 
 // larger are timm's names of vision transformers that differ from others in the size of their images alone.
-var larger = regexp.MustCompile(`^((?:vit|deit3?)_\w+_patch\d+(?:_clip|_clip_quickgelu)?)_(?:336|384|448)$`)
+var larger = regexp.MustCompile(`^((?:vit|deit3?)_\w+_patch\d+(?:_clip|_clip_quickgelu|_siglip_gap)?)_` +
+	`(?:256|336|384|448|512)$`)
 
 // hubNet is the net that timm's name means; ok is false, and the name is empty, if there is none.
 func hubNet(timm string) (name string, ok bool) {
@@ -166,8 +170,20 @@ var timms = regexp.MustCompile(`^(tf_|timm_)?(efficientnet_(?:b[0-5]|lite[0-4])|
 // quick GELU, as the notes in their config.json say.
 var clips = regexp.MustCompile(`^(vit_\w+_clip)(_quickgelu)?(_\d+)$`)
 
+// heads are pairs of nets that differ in the number of their heads alone.
+var heads = map[string]string{
+	"vit_base_patch16_gap_224":        "vit_base_patch16_siglip_gap_224",
+	"vit_base_patch16_siglip_gap_224": "vit_base_patch16_gap_224",
+}
+
+// windowed finds timm's Swin transformers V2, whose tensors are the same for all windows: group 1 is the size.
+var windowed = regexp.MustCompile(`^(swinv2_[a-z]+)_window\d`)
+
 // twin names the other net of timm whose tensors have the names and shapes of net's, "" without one.
 func twin(net string) string {
+	if other := heads[net]; other != "" {
+		return other
+	}
 	if m := clips.FindStringSubmatch(net); m != nil {
 		if m[2] == "" {
 			return m[1] + "_quickgelu" + m[3]
@@ -189,20 +205,26 @@ func twin(net string) string {
 func (n *Network) sameNet(f *statedict.File, l Meta) (doubt string, err error) {
 	a, other, clip := l.Architecture, twin(n.arch), clips.MatchString(n.arch)
 	switch name, ok := hubNet(a); {
-	case clip && name == other:
+	case clip && (name == other || l.Kind == "" && l.Model == other):
 		return fmt.Sprintf("taken for weights of %s: the config.json beside them says that they are for the activation of %s",
 			n.arch, other), nil
-	case clip && a == "" && l.Kind == "":
+	case clip && a == "" && l.Kind == "" && l.Model == "":
 		return fmt.Sprintf("taken for weights of %s: those of %s, with another activation, have the same names; the hub's "+
 			"config.json beside the file tells", n.arch, other), nil
-	case a != "" && name != n.arch && (other != "" || strings.HasPrefix(n.arch, "tf_")):
+	case windowed.MatchString(n.arch) && a == "" && l.Kind == "":
+		return fmt.Sprintf("taken for weights of %s: those for other windows have the same names; the hub's config.json "+
+			"beside the file tells", n.arch), nil
+	case heads[n.arch] != "" && a == "" && l.Kind == "":
+		return fmt.Sprintf("taken for weights of %s: those of %s, with another number of heads, have the same names; the "+
+			"hub's config.json beside the file tells", n.arch, other), nil
+	case a != "" && name != n.arch && (other != "" || strings.HasPrefix(n.arch, "tf_") || windowed.MatchString(n.arch)):
 		hint := ""
 		if ok {
 			hint = ": give the model " + name
 		}
 		return "", fmt.Errorf("the config.json beside it says that the weights are of timm's %s, whose layers differ from those "+
 			"of %s%s", a, n.arch, hint)
-	case a == "" && l.Kind == "" && other != "":
+	case a == "" && l.Kind == "" && other != "" && !clip:
 		if _, ok := f.Lookup("conv_stem.weight"); ok {
 			return fmt.Sprintf("taken for weights of %s: those of %s have the same names, and need its layers; the hub's "+
 				"config.json beside the file tells", n.arch, other), nil

@@ -121,7 +121,11 @@ func TestUnoffered(t *testing.T) {
 	for timm, net := range map[string]string{"vit_base_patch16_384": "vit_base_patch16_224", "regnetx_002": "regnetx_002",
 		"deit_base_distilled_patch16_384":      "deit_base_distilled_patch16_224",
 		"vit_base_patch16_clip_384":            "vit_base_patch16_clip_224",
-		"vit_large_patch14_clip_quickgelu_336": "vit_large_patch14_clip_quickgelu_224", "vit_base_patch16_siglip_384": "",
+		"vit_large_patch14_clip_quickgelu_336": "vit_large_patch14_clip_quickgelu_224",
+		"vit_base_patch16_siglip_384":          "vit_base_patch16_siglip_384",
+		"vit_base_patch16_siglip_512":          "vit_base_patch16_siglip_384",
+		"vit_so400m_patch14_siglip_378":        "vit_so400m_patch14_siglip_384", "vit_large_patch16_siglip_512": "",
+		"vit_base_patch16_siglip_gap_512": "vit_base_patch16_siglip_gap_224", "beit_large_patch16_512": "beit_large_patch16_512",
 		"vit_huge_patch14_384": "",
 		"regnety_080_tv":       "regnet_y_8gf", "mobilenetv2_110d": "mobilenetv2_110d", "resnet26t": "", "convnextv2_huge": "", "": ""} {
 		got, ok := hubNet(timm)
@@ -189,6 +193,10 @@ func TestTwins(t *testing.T) {
 		{"vit_base_patch32_clip_224", "vit_base_patch32_clip_224", "natively QuickGELU, use quickgelu model variant",
 			"vit_base_patch32_clip_quickgelu_224", "for the activation of vit_base_patch32_clip_quickgelu_224"},
 		{"vit_base_patch32_224", "", "", "", ""},
+		{"swinv2_tiny_window8_256", "", "", "", "those for other windows"},
+		{"swinv2_tiny_window8_256", "swinv2_tiny_window8_256", "", "swinv2_tiny_window8_256", ""},
+		{"vit_base_patch16_gap_224", "", "", "", "those of vit_base_patch16_siglip_gap_224, with another number of heads"},
+		{"vit_base_patch16_siglip_gap_224", "vit_base_patch16_siglip_gap_224", "", "vit_base_patch16_siglip_gap_224", ""},
 	} {
 		h := hubConfig{Architecture: c.architecture}
 		h.Pretrained.Notes = []string{c.notes}
@@ -197,6 +205,21 @@ func TestTwins(t *testing.T) {
 		doubt, err := (&Network{arch: c.net}).sameNet(nil, m)
 		if err != nil || m.Model != c.want || !strings.Contains(doubt, c.doubt) || (doubt == "") != (c.doubt == "") {
 			t.Errorf("%+v: %q, %q, %v", c, m.Model, doubt, err)
+		}
+	}
+	// So does transformers'.
+	for model, want := range map[string]string{"vit_base_patch32_clip_224": "",
+		"vit_base_patch32_clip_quickgelu_224": "for the activation of vit_base_patch32_clip_quickgelu_224"} {
+		doubt, err := (&Network{arch: "vit_base_patch32_clip_224"}).sameNet(nil, Meta{Model: model})
+		if err != nil || !strings.Contains(doubt, want) || (doubt == "") != (want == "") {
+			t.Errorf("%s: %q, %v", model, doubt, err)
+		}
+	}
+	for net, other := range map[string]string{"vit_base_patch16_gap_224": "vit_base_patch16_siglip_gap_224",
+		"swinv2_base_window16_256": "swinv2_base_window12to16_192to256"} {
+		_, err := (&Network{arch: net}).sameNet(nil, Meta{Architecture: other})
+		if err == nil || !strings.HasSuffix(err.Error(), "give the model "+other) {
+			t.Errorf("weights of %s in %s: %v", other, net, err)
 		}
 	}
 	// config.json may name another net than one without a twin, too.
@@ -345,6 +368,29 @@ func TestTransformersConfig(t *testing.T) {
 		{`"dinov3_vit", "hidden_size": 4096, "num_hidden_layers": 40, "num_attention_heads": 32, "patch_size": 16, ` +
 			`"use_gated_mlp": true`, square, "", 256, 256, "bilinear", "squash"},
 		{`"dinov3_convnext", ` + next + "[3, 3, 9, 3]", square, "convnext_tiny", 256, 256, "bilinear", "squash"},
+		{`"dinov2_with_registers", ` + base + "14", `"size": {"shortest_edge": 256}, "crop_size": 224`,
+			"vit_base_patch14_reg4_dinov2", 224, 256, "", ""},
+		{`"dinov2_with_registers", "num_register_tokens": 0, ` + base + "14", "", "", 0, 0, "", ""},
+		{`"clip", "vision_config": {` + base + `32, "hidden_act": "gelu"}`, `"size": 224, "crop_size": 224, "resample": 3`,
+			"vit_base_patch32_clip_224", 224, 224, "bicubic", "squash"},
+		{`"clip", "vision_config": {"patch_size": 16}`, `"size": {"shortest_edge": 224}, "crop_size": 224`,
+			"vit_base_patch16_clip_quickgelu_224", 224, 224, "", ""},
+		{`"beit", ` + base + `16, "image_size": 224`, `"size": 224, "crop_size": 224, "do_center_crop": false, "resample": 2`,
+			"beit_base_patch16_224", 224, 224, "bilinear", "squash"},
+		{`"data2vec-vision", ` + base + `16, "image_size": 384`, `"size": {"height": 384, "width": 384}, "resample": 3`,
+			"beit_base_patch16_384", 384, 384, "bicubic", "squash"},
+		{`"beit", ` + base + `16, "image_size": 512`, "", "", 0, 0, "", ""},
+		{`"clip", "text_config": {}`, "", "", 0, 0, "", ""},
+		{`"clip_vision_model", ` + base + `16, "hidden_act": "quick_gelu"`, `"size": {"shortest_edge": 224}`,
+			"vit_base_patch16_clip_quickgelu_224", 224, 224, "", ""},
+		{`"siglip", "vision_config": {"model_type": "siglip_vision_model"}`, `"size": {"height": 224, "width": 224}, "resample": 3`,
+			"vit_base_patch16_siglip_224", 224, 224, "bicubic", "squash"},
+		{`"siglip", "vision_config": {` + base + `16, "image_size": 512}`, "", "vit_base_patch16_siglip_384", 0, 0, "", ""},
+		{`"siglip", "vision_config": {"hidden_size": 1152, "num_hidden_layers": 27, "num_attention_heads": 16, "patch_size": 14,
+			"image_size": 384}`, "", "vit_so400m_patch14_siglip_384", 0, 0, "", ""},
+		{`"siglip_vision_model", ` + base + `16, "image_size": [224, 224]`, "", "", 0, 0, "", ""},
+		{`"siglip"`, "", "", 0, 0, "", ""},
+		{`"clip_vision_model", ` + base + `16, "hidden_act": "relu"`, "", "", 0, 0, "", ""},
 		{`"convnext", ` + next + "[3, 3, 9, 3]", edge + "224}", "convnext_tiny", 224, 256, "bicubic", ""},
 		{`"convnext", ` + next + "[3, 3, 27, 3]", edge + "384}", "convnext_small", 384, 384, "bicubic", "squash"},
 		{`"convnext", ` + next + "[3, 3, 27, 4]", edge + "224}", "", 224, 256, "bicubic", ""},

@@ -72,7 +72,8 @@ func isOf(f *statedict.File, m *nn.Model) bool {
 		default:
 			return false
 		}
-		same := alike(t.Shape, e.Shape)
+		g, other := gridsOf(m, e, t.Shape)
+		same := alike(t.Shape, e.Shape) || other && g.from == g.to
 		if slices.Contains(head, e.Name) { // the first dimension is the number of classes
 			same = len(t.Shape) == len(e.Shape) && slices.Equal(t.Shape[1:], e.Shape[1:])
 		}

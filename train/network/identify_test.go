@@ -46,6 +46,17 @@ func TestIdentify(t *testing.T) {
 				names = append(names, other+size)
 			}
 		}
+		if version, size, _ := strings.Cut(a.Name, "_"); strings.HasPrefix(version, "beit") && a.Size == 224 { // the same
+			names = append(names, map[string]string{"beit": "beitv2_", "beitv2": "beit_"}[version]+size)
+		}
+		if m := windowed.FindString(a.Name); m != "" {
+			names = nil
+			for _, other := range nn.Architectures() {
+				if strings.HasPrefix(other.Name, windowed.FindStringSubmatch(m)[1]+"_window") {
+					names = append(names, other.Name)
+				}
+			}
+		}
 		native := names // also under a prefix
 
 		if other := twin(a.Name); other != "" && m.Params[0].Name == "conv_stem.weight" { // timm's names
@@ -54,7 +65,7 @@ func TestIdentify(t *testing.T) {
 				native = names
 			}
 		}
-		if clips.MatchString(a.Name) {
+		if clips.MatchString(a.Name) || heads[a.Name] != "" {
 			names = append(names, twin(a.Name))
 			native = names
 		}

@@ -94,8 +94,10 @@ func (n *Network) load(f *statedict.File, fresh []string) (err error) {
 		switch {
 		case slices.Contains(fresh, e.Name), e.Kind == nn.Buffer:
 		case e.Kind == nn.Parameter:
-			if from, to, ok := n.grids(e, t.Shape); ok {
-				err = n.loadPositions(f, t, e, from, to)
+			if g, ok := gridsOf(n.model, e, t.Shape); ok {
+				err = n.loadPositions(f, t, e, g)
+			} else if places, ok := n.classPlace(f, e); ok {
+				err = n.loadClass(f, t, places, e)
 			} else {
 				err = n.loadSlot(f, t, n.Params, n.params[e.Index])
 			}
@@ -211,9 +213,9 @@ func (n *Network) freshHead(f *statedict.File, of Meaning) []string {
 	return nil
 }
 
-// alike reports whether shapes are equal but for extents of 1 at the end, or have one extent above 1, the same in both:
-// a file may have a scale [C] for [C,1,1], or [1,1,1,C] for [C]. It may also have a convolution [O,C,H,W] of whole
-// images for a linear layer [O,C·H·W].
+// alike reports whether shapes are equal but for extents of 1 at either end, or have one extent above 1, the same in
+// both: a file may have a scale [C] for [C,1,1], [1,1,1,C] for [C], or positions [T,C] for [1,T,C]. It may also have a
+// convolution [O,C,H,W] of whole images for a linear layer [O,C·H·W].
 func alike(a, b []int) bool {
 	if len(a) == 4 && len(b) == 2 {
 		return a[0] == b[0] && a[1]*a[2]*a[3] == b[1]
@@ -223,6 +225,9 @@ func alike(a, b []int) bool {
 			s = s[:len(s)-1]
 		}
 		return s
+	}
+	if len(a) == 2 && len(b) == 3 && b[0] == 1 {
+		return slices.Equal(a, b[1:])
 	}
 	return slices.Equal(trim(a), trim(b)) || extent1(a) == extent1(b) && extent1(a) > 1
 }
@@ -243,7 +248,7 @@ func extent1(shape []int) int {
 // file have the names that it gives them.
 func (n *Network) compare(f, file *statedict.File, l Loaded) error {
 	want := map[string]nn.Entry{}
-	resizes := func(e nn.Entry, shape []int) bool { _, _, ok := n.grids(e, shape); return ok }
+	resizes := func(e nn.Entry, shape []int) bool { _, ok := gridsOf(n.model, e, shape); return ok }
 	var diff []string
 	for _, e := range n.model.StateDict() {
 		want[e.Name] = e

@@ -104,11 +104,11 @@ func renamed(f *statedict.File, model *nn.Model, most int) *statedict.File {
 		own := map[string]string{} // the file's names of parts
 		g := f.Renamed(func(name string) string {
 			to := n.name(name)
-			if strings.Contains(to, "@") && own[to] == "" {
+			if strings.ContainsAny(to, "@=") && own[to] == "" {
 				own[to] = name
 			}
 			return to
-		}).Joined()
+		}).Joined().Cut()
 		if len(own) > 0 {
 			g = g.Renamed(func(name string) string { return cmp.Or(own[name], name) })
 		}

@@ -10,28 +10,85 @@ import (
 	"onlinerna/train/statedict"
 )
 
-// grids are the sides of the square grids of positions in a file's tensor and in the model's; ok is false if the tensor
-// has none, or they are equal.
-func (n *Network) grids(e nn.Entry, t []int) (from, to int, ok bool) {
-	p := n.model.Arch.Positions
-	if e.Name != p.Name || len(t) != 3 || t[0] != 1 || t[2] != e.Shape[2] || t[1] == e.Shape[1] {
-		return 0, 0, false
+// grids are positions in a file's tensor and in the model's.
+type grids struct {
+	from, to int  // sides of the squares
+	class    bool // the file's first row is the place of a class token that has none in the model
+}
+
+// gridsOf finds the grids of an entry of the model's and a file's tensor; ok is false if the tensor has none, or they
+// are equal.
+func gridsOf(m *nn.Model, e nn.Entry, t []int) (g grids, ok bool) {
+	p := m.Arch.Positions
+	if e.Name != p.Name || len(t) < 2 || op.Shape(t[:len(t)-2]).Size() != 1 || t[len(t)-1] != e.Shape[2] {
+		return g, false
 	}
-	side := func(rows int) int { return int(math.Sqrt(float64(rows - p.First))) }
-	from, to = side(t[1]), side(e.Shape[1])
-	return from, to, from > 0 && from*from == t[1]-p.First && to*to == e.Shape[1]-p.First
+	rows := t[len(t)-2]
+	if rows == e.Shape[1] {
+		return g, false
+	}
+	side := func(rows int) int {
+		n := int(math.Sqrt(float64(max(rows, 0))))
+		if n*n != rows {
+			return 0
+		}
+		return n
+	}
+	g.from, g.to = side(rows-p.First), side(e.Shape[1]-p.First)
+	if p.Class != "" && g.from == 0 {
+		g.from, g.class = side(rows-p.First-1), true
+	}
+	return g, g.from > 0 && g.to > 0
 }
 
 // loadPositions reads positions and resizes their grid to the model's.
-func (n *Network) loadPositions(f *statedict.File, t statedict.Tensor, e nn.Entry, from, to int) error {
+func (n *Network) loadPositions(f *statedict.File, t statedict.Tensor, e nn.Entry, g grids) error {
 	x := make([]float64, op.Shape(t.Shape).Size())
 	if err := f.Float64s(t, x); err != nil {
 		return err
 	}
-	c := t.Shape[2]
+	c := e.Shape[2]
+	if g.class {
+		x = x[c:]
+	}
 	first := n.model.Arch.Positions.First * c
-	y := op.Tensor{Shape: e.Shape, Data: slices.Concat(x[:first], bicubic(x[first:], from, to, c))}
-	return n.upload(n.Params, n.params[e.Index], y)
+	grid := x[first:]
+	if g.from != g.to {
+		grid = bicubic(grid, g.from, g.to, c)
+	}
+	return n.upload(n.Params, n.params[e.Index], op.Tensor{Shape: e.Shape, Data: slices.Concat(x[:first], grid)})
+}
+
+// classPlace finds the place that a file has for a class token without one in the model. ok is false if e is another
+// parameter, or the file has no such place.
+func (n *Network) classPlace(f *statedict.File, e nn.Entry) (t statedict.Tensor, ok bool) {
+	p := n.model.Arch.Positions
+	if e.Name != p.Class {
+		return t, false
+	}
+	for _, place := range n.model.StateDict() {
+		if place.Name == p.Name {
+			t, ok = f.Lookup(p.Name)
+			g, found := gridsOf(n.model, place, t.Shape)
+			return t, ok && found && g.class
+		}
+	}
+	return t, false
+}
+
+// loadClass reads a class token and adds its place, the first row of the file's.
+func (n *Network) loadClass(f *statedict.File, t, places statedict.Tensor, e nn.Entry) error {
+	x, y := make([]float64, op.Shape(t.Shape).Size()), make([]float64, op.Shape(places.Shape).Size())
+	if err := f.Float64s(t, x); err != nil {
+		return err
+	}
+	if err := f.Float64s(places, y); err != nil {
+		return err
+	}
+	for i := range x {
+		x[i] += y[i]
+	}
+	return n.upload(n.Params, n.params[e.Index], op.Tensor{Shape: e.Shape, Data: x})
 }
 
 // bicubic resizes an image of from×from pixels with c channels to to×to. Where it shrinks, the kernel is as much wider:
@@ -87,8 +144,8 @@ func cubic(x float64) float64 {
 func (n *Network) resized(f *statedict.File) string {
 	for _, e := range n.model.StateDict() {
 		if t, ok := f.Lookup(e.Name); ok {
-			if from, to, ok := n.grids(e, t.Shape); ok {
-				return fmt.Sprintf("%s is resized from %d×%[2]d to %d×%[3]d positions", e.Name, from, to)
+			if g, ok := gridsOf(n.model, e, t.Shape); ok && g.from != g.to {
+				return fmt.Sprintf("%s is resized from %d×%[2]d to %d×%[3]d positions", e.Name, g.from, g.to)
 			}
 		}
 	}

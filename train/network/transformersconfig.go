@@ -30,6 +30,11 @@ type transformersConfig struct {
 
 	Embedding int `json:"embed_dim"` // Swin's first width
 	Window    int `json:"window_size"`
+
+	Registers  *int                `json:"num_register_tokens"` // DINOv2's; 4 if missing
+	Activation string              `json:"hidden_act"`
+	Vision     *transformersConfig `json:"vision_config"` // the image tower's, of CLIP and SigLIP
+	Image      any                 `json:"image_size"`    // a number of BEiT's and SigLIP's
 }
 
 // imageProcessor is the preprocessor_config.json beside it.
@@ -85,6 +90,7 @@ var transformersViTs = map[[3]int]string{
 	{768, 12, 12}:  "base",
 	{1024, 24, 16}: "large",
 	{1280, 32, 20}: "huge",
+	{1152, 27, 16}: "so400m",
 }
 
 // transformersConvNeXts are the sizes of ConvNeXts by the numbers of their blocks and the first width.
@@ -119,9 +125,22 @@ var transformersNets = map[string]func(c *transformersConfig) string{
 		}
 		return fmt.Sprintf("vit_%s_patch%d_dinov3_qkvb", size, c.Patch)
 	},
-	"convnext":        (*transformersConfig).convNeXt,
-	"convnextv2":      (*transformersConfig).convNeXt,
-	"dinov3_convnext": (*transformersConfig).convNeXt,
+	"dinov2_with_registers": func(c *transformersConfig) string {
+		registers := 4
+		if c.Registers != nil {
+			registers = *c.Registers
+		}
+		return fmt.Sprintf("vit_%s_patch%d_reg%d_dinov2", c.size(), c.Patch, registers)
+	},
+	"beit":                (*transformersConfig).beit,
+	"data2vec-vision":     (*transformersConfig).beit,
+	"clip":                func(c *transformersConfig) string { return c.Vision.clip() },
+	"clip_vision_model":   (*transformersConfig).clip,
+	"siglip":              func(c *transformersConfig) string { return c.Vision.siglip() },
+	"siglip_vision_model": (*transformersConfig).siglip,
+	"convnext":            (*transformersConfig).convNeXt,
+	"convnextv2":          (*transformersConfig).convNeXt,
+	"dinov3_convnext":     (*transformersConfig).convNeXt,
 	"swin": func(c *transformersConfig) string {
 		return "swin_" + transformersSwins[fmt.Sprint(c.Depths, c.Embedding, c.Window)]
 	},
@@ -130,6 +149,47 @@ var transformersNets = map[string]func(c *transformersConfig) string{
 // size is that of a vision transformer.
 func (c *transformersConfig) size() string {
 	return transformersViTs[[3]int{c.Width, c.Depth, c.Heads}]
+}
+
+// beit is the net of a BEiT. The second version's layers are the same.
+func (c *transformersConfig) beit() string {
+	size, _ := c.Image.(float64)
+	return fmt.Sprintf("beit_%s_patch%d_%d", c.size(), c.Patch, int(size))
+}
+
+// clip is the net of CLIP's image tower. Newer files leave out what is transformers' default.
+func (c *transformersConfig) clip() string {
+	d, ok := c.tower()
+	if !ok {
+		return ""
+	}
+	kind := map[string]string{"": "_quickgelu", "quick_gelu": "_quickgelu", "gelu": ""}
+	act, ok := kind[d.Activation]
+	if !ok {
+		return ""
+	}
+	return fmt.Sprintf("vit_%s_patch%d_clip%s_224", d.size(), cmp.Or(d.Patch, 32), act)
+}
+
+// siglip is the net of SigLIP's image tower.
+func (c *transformersConfig) siglip() string {
+	d, ok := c.tower()
+	size, given := d.Image.(float64)
+	if !ok || !given && d.Image != nil {
+		return ""
+	}
+	name, _ := hubNet(fmt.Sprintf("vit_%s_patch%d_siglip_%d", d.size(), cmp.Or(d.Patch, 16), int(cmp.Or(size, 224))))
+	return name
+}
+
+// tower is a copy with the extents that files leave out.
+func (c *transformersConfig) tower() (d transformersConfig, ok bool) {
+	if c == nil {
+		return d, false
+	}
+	d = *c
+	d.Width, d.Depth, d.Heads = cmp.Or(d.Width, 768), cmp.Or(d.Depth, 12), cmp.Or(d.Heads, 12)
+	return d, true
 }
 
 func (c *transformersConfig) convNeXt() string {

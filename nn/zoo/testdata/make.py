@@ -29,6 +29,7 @@ from torchvision.ops import StochasticDepth
 from timm.layers import DropPath, GatedMlp, LayerNorm, RotaryEmbeddingCat, SqueezeExcite
 from timm.layers.pos_embed_sincos import RotaryEmbeddingDinoV3
 from timm.models import xcit
+from timm.models.beit import Beit
 from timm.models._efficientnet_builder import decode_arch_def, round_channels
 from timm.models.byobnet import ByoBlockCfg, ByobNet, ByoModelCfg
 from timm.models.cait import Cait
@@ -46,6 +47,7 @@ from timm.models.mobilevit import _inverted_residual_block, _mobilevit_block, _m
 from timm.models.regnet import RegNet, RegNetCfg
 from timm.models.res2net import Bottle2neck
 from timm.models.resnet import Bottleneck, ResNet
+from timm.models.swin_transformer_v2 import SwinTransformerV2, WindowAttention
 from timm.models.tiny_vit import MBConv, TinyVit, TinyVitBlock
 from timm.models.vision_transformer import VisionTransformer
 
@@ -82,9 +84,9 @@ def value(k, name, shape):
     return torch.from_numpy(x.astype(np.float32).astype(np.float64).reshape(shape))
 
 
-def offsets(extents):
-    """ShiftedWindowAttentionV2's relative_coords_table, which it makes with float32."""
-    h, w = [torch.linspace(-8, 8, n, dtype=torch.float64) for n in extents]
+def offsets(extents, whole=None):
+    """ShiftedWindowAttentionV2's relative_coords_table, which it makes with float32; whole are the extents of offsets from -8 to 8."""
+    h, w = [8 * torch.arange(1 - n, n, 2, dtype=torch.float64) / max(k - 1, 1) for n, k in zip(extents, whole or extents)]
     x = torch.stack(torch.meshgrid(h, w, indexing="ij"), -1)
     return x.sign() * (x.abs() + 1).log2() / 3
 
@@ -116,6 +118,10 @@ def rotate(model):
 def fill(model):
     k = 0
     with torch.no_grad():
+        for m in model.modules():
+            if isinstance(m, WindowAttention):  # its table is no part of the state, and of float32
+                whole = [p or w for p, w in zip(m.pretrained_window_size, m.window_size)]
+                m.relative_coords_table.copy_(offsets(m.relative_coords_table.shape[1:3], [2 * n - 1 for n in whole]))
         for name, x in model.state_dict().items():
             if name.endswith("relative_coords_table"):
                 x.copy_(offsets(x.shape[1:3]))
@@ -131,6 +137,8 @@ def product(x):
 
 def ours(name):
     """Package zoo's name of a layer that drops weights of attention."""
+    if name.startswith("layers."):  # timm's Swin
+        name = name.replace("attn_drop", "attention.dropout")
     for theirs in "self_attention.dropout", "attn.attn_drop":
         name = name.replace(theirs, "attention.dropout")
     return name.replace("attention_dropout", "attention.dropout")
@@ -407,6 +415,10 @@ def narrow_swin_v2(*args):
                                             downsample_layer=swin_transformer.PatchMergingV2)
 
 
+def narrow_timm_swin_v2(size, **kwargs):
+    return SwinTransformerV2(size, embed_dim=8, depths=(2, 2, 1, 1), num_heads=(2, 4, 8, 16), num_classes=10, drop_path_rate=0.1, **kwargs)
+
+
 def maxvit_options():
     return MaxVit((32, 32), 8, 4, [8, 16], [1, 1], 4, 0.2, squeeze_ratio=0.5, expansion_ratio=2.5, mlp_ratio=3, mlp_dropout=NOTHING,
                   attention_dropout=2 * NOTHING, num_classes=10)
@@ -447,6 +459,16 @@ def narrow_repvgg():
     grouped = lambda chs, i: chs // 4 if i % 2 else 0
     blocks = [ByoBlockCfg(type="rep", d=d, c=c, gs=grouped) for d, c in ((2, 8), (3, 16), (1, 16), (2, 24))]
     return ByobNet(ByoModelCfg(blocks=blocks, stem_type="rep", stem_chs=8), num_classes=10, drop_path_rate=0.2)
+
+
+def narrow_siglip(size, **kwargs):
+    return VisionTransformer(img_size=size, patch_size=8, embed_dim=24, depth=2, num_heads=3, class_token=False, global_pool="map",
+                             num_classes=10, **kwargs)
+
+
+def narrow_beit(**kwargs):
+    return Beit(img_size=24, patch_size=8, embed_dim=24, depth=2, num_heads=3, use_abs_pos_emb=False, use_rel_pos_bias=True,
+                num_classes=10, **kwargs)
 
 
 def narrow_maxvit():
@@ -567,6 +589,10 @@ VARIANTS = {
     "swin_v2_narrow": (lambda: narrow_swin_v2([4, 4], 8, [2, 2, 1, 1], [2, 4, 8, 16], [4, 4], 4.0, 0.0, 0.0, 0.2, 10), 2, 40),
     "swin_v2_options_narrow": (lambda: narrow_swin_v2([2, 2], 8, [2, 2, 1, 1], [2, 4, 8, 16], [3, 4], 2.5, NOTHING, 2 * NOTHING,
                                                       0.2, 10), 2, 20),
+    "swinv2_timm_narrow": (lambda: narrow_timm_swin_v2(64, window_size=4), 2, 64),
+    "swinv2_timm_options_narrow": (lambda: narrow_timm_swin_v2(
+        32, patch_size=2, window_size=8, mlp_ratio=2.5, proj_drop_rate=NOTHING, attn_drop_rate=2 * NOTHING,
+        pretrained_window_sizes=(6, 6, 6, 3)), 2, 32),
     "maxvit_narrow": (narrow_maxvit, 2, 64),
     "mobilevit_timm_narrow": (lambda: narrow_mobilevit(
         _inverted_residual_block(2, 8, 1, 2), _mobilevit_block(1, 16, 2, 12, 2, 2), _mobilevit_block(2, 24, 2, 20, 1, 2), num_features=40), 3, 36),
@@ -595,6 +621,12 @@ VARIANTS = {
     "eva_options_narrow": (lambda: narrow_eva(embed_dim=16, num_heads=2, scale_mlp=True, mlp_ratio=2.5, num_reg_tokens=1, init_values=0.2,
                                               qkv_fused=False, qkv_bias=False, drop_rate=0.2, pos_drop_rate=NOTHING,
                                               proj_drop_rate=NOTHING, attn_drop_rate=2 * NOTHING), 3, 24),
+    "siglip_narrow": (lambda: narrow_siglip(24), 3, 24),
+    "siglip_options_narrow": (lambda: narrow_siglip(28, act_layer="gelu_tanh", mlp_ratio=2.5, pos_drop_rate=NOTHING,
+                                                    proj_drop_rate=NOTHING), 3, 28),
+    "beit_narrow": (lambda: narrow_beit(init_values=0.1, drop_path_rate=0.1), 3, 24),
+    "beit_options_narrow": (lambda: narrow_beit(mlp_ratio=2.5, pos_drop_rate=NOTHING, proj_drop_rate=NOTHING,
+                                                attn_drop_rate=2 * NOTHING), 3, 24),
 }
 
 INITIAL = ("convnext", "poolformer", "convformer", "caformer", "mixer", "resmlp", "gmlp", "cait", "xcit", "tiny_vit", "fastvit")  # narrow nets whose initial values are compared
@@ -660,10 +692,17 @@ TIMM += [f"hgnetv2_b{i}" for i in range(7)]
 TIMM += ["mobilevit_xxs", "mobilevit_xs", "mobilevit_s"]
 TIMM += [f"mobilevitv2_{size}" for size in ("050", "075", "100", "125", "150", "175", "200")]
 TIMM += [f"repvgg_{size}" for size in ("a0", "a1", "a2", "b0", "b1", "b1g4", "b2", "b2g4", "b3", "b3g4")]
+TIMM += [f"vit_{tower}_{size}" for tower, sizes in (
+    ("base_patch16_siglip", (224, 256, 384)), ("base_patch32_siglip", (256,)), ("large_patch16_siglip", (256, 384)),
+    ("so400m_patch14_siglip", (224, 384)), ("so400m_patch16_siglip", (256, 384)), ("base_patch16_siglip_gap", (224,))) for size in sizes]
+TIMM += ["beit_base_patch16_224", "beit_base_patch16_384", "beit_large_patch16_224", "beit_large_patch16_384", "beit_large_patch16_512",
+         "beitv2_base_patch16_224", "beitv2_large_patch16_224"]
+TIMM += [f"swinv2_{size}_window{window}_256" for size in ("tiny", "small", "base") for window in (8, 16)]
+TIMM += [f"swinv2_{size}_window12to{window}_192to{image}" for size in ("base", "large") for window, image in ((16, 256), (24, 384))]
 DROPOUT = {"0": 0.2, "1": 0.2, "2": 0.3, "3": 0.3, "4": 0.4, "5": 0.4, "6": 0.5, "7": 0.5, "s": 0.2, "m": 0.3, "l": 0.4}  # of EfficientNets
 # Large linear layers, and embeddings of places, take images of the usual size. XCiT takes two images: for one PyTorch's CPU differentiates
 # its first batch normalisations wrongly, as finite differences show.
-WHOLE = ("vit_", "deit", "eva02_", "mixer", "resmlp", "gmlp", "cait", "swin_", "maxvit", "alexnet", "vgg11", "vgg13", "vgg16", "vgg19")
+WHOLE = ("vit_", "beit", "deit", "eva02_", "mixer", "resmlp", "gmlp", "cait", "swin_", "maxvit", "alexnet", "vgg11", "vgg13", "vgg16", "vgg19")
 
 
 def nets(names):
@@ -681,13 +720,15 @@ def nets(names):
                 shape = (2, 107)
             elif name.startswith(("repvgg", "hgnet")):
                 shape = (2, 96)  # at 64 pixels float32 opens a ReLU
+            elif name.startswith("swinv2_"):
+                shape = 1, int(name[-3:])
             elif name.startswith("deit_"):
                 kwargs = {"drop_path_rate": 0.1}
             elif name.startswith("convnextv2_"):
                 kwargs = {"drop_path_rate": 0.2 if name.endswith(("tiny", "large")) else 0.1}
             elif name in META:
                 kwargs = {"drop_path_rate": next(p for end, p in META_DROP.items() if name.endswith(end))}
-            elif "_dinov" in name or name.startswith("eva02_"):
+            elif "_dinov" in name or "siglip" in name or name.startswith(("beit", "eva02_")):
                 kwargs = {"img_size": 224}
             elif "mobilenetv3_" in name or "mobilenetv2_" in name:
                 kwargs = {"drop_rate": 0.2}

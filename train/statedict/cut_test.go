@@ -1,0 +1,54 @@
+package statedict
+
+import (
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"onlinerna/train/safetensors"
+)
+
+// Rows of a tensor are read as tensors of their own. Names that ask for rows that are not there stay.
+func TestCut(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "w.safetensors")
+	list := []safetensors.Tensor{
+		{Name: "a=1/3,b=2-3/3", Shape: []int{6, 2}}, {Name: "c=2/2", Shape: []int{4}}, {Name: "d=1/4,e=2-4/4", Shape: []int{6}},
+		{Name: "f=0/2", Shape: []int{2}}, {Name: "g=2-1/2", Shape: []int{2}}, {Name: "h=x", Shape: []int{2}},
+		{Name: "=1/2", Shape: []int{2}}, {Name: "i=1/2", Shape: []int{}}, {Name: "k", Shape: []int{1}},
+		{Name: "k=1/1", Shape: []int{1}}, {Name: "l=3/2", Shape: []int{2}},
+	}
+	for i := range list {
+		list[i].DType = safetensors.F32
+	}
+	w, err := safetensors.Create(path, list, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range list {
+		v := make([]float32, x.Len())
+		for i := range v {
+			v[i] = float32(i)
+		}
+		if err := w.Write(x.Name, v); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	f := open(t, path, "").Cut()
+	want := map[string][]float32{
+		"a": {0, 1, 2, 3}, "b": {4, 5, 6, 7, 8, 9, 10, 11}, "c": {2, 3}, "d=1/4,e=2-4/4": {0, 1, 2, 3, 4, 5}, "f=0/2": {0, 1},
+		"g=2-1/2": {0, 1}, "h=x": {0, 1}, "=1/2": {0, 1}, "i=1/2": {0}, "k": {0}, "k=1/1": {0}, "l=3/2": {0, 1},
+	}
+	if len(f.Tensors) != len(want) {
+		t.Errorf("%d tensors: %s", len(f.Tensors), names(f))
+	}
+	for name, v := range want {
+		x, ok := f.Lookup(name)
+		got := make([]float32, len(v))
+		if err := f.Float32s(x, got); !ok || err != nil || !slices.Equal(got, v) {
+			t.Errorf("%s has %v, want %v; %v", name, got, v, err)
+		}
+	}
+}
