@@ -2,9 +2,11 @@ package nn
 
 import (
 	"fmt"
+	"io"
 	"slices"
 
 	G "gorgonia.org/gorgonia"
+	"gorgonia.org/tensor"
 
 	"onlinerna/nn/op"
 )
@@ -31,12 +33,27 @@ func (b *Builder) Constant(name string, t op.Tensor) *G.Node {
 			name, t.Data, t.Shape)
 		return nil
 	}
-	v, err := graphValue(t)
-	if err != nil {
-		b.err = fmt.Errorf("constant %s: %w", name, err)
-		return nil
+	v := tensor.New(tensor.WithShape(t.Shape...), tensor.WithBacking(t.Data))
+	return b.model.Graph.AddNode(G.NewConstant(unprinted{v, name}, G.WithName(name)))
+}
+
+// unprinted is the value of a constant, whose name stands for its elements where Gorgonia prints them to tell nodes
+// apart: tables of transformers have millions.
+type unprinted struct {
+	*tensor.Dense
+	name string
+}
+
+// Format writes the name.
+func (u unprinted) Format(s fmt.State, _ rune) { io.WriteString(s, u.name) }
+
+// Dense returns the tensor that is the value of a node, which a constant of a Builder wraps.
+func Dense(v G.Value) (d *tensor.Dense, ok bool) {
+	if u, ok := v.(unprinted); ok {
+		return u.Dense, true
 	}
-	return b.model.Graph.AddNode(G.NewConstant(v, G.WithName(name)))
+	d, ok = v.(*tensor.Dense)
+	return d, ok
 }
 
 // floats are x as numbers of Config.DType.

@@ -8,6 +8,7 @@ import (
 	G "gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
 
+	"onlinerna/nn"
 	"onlinerna/nn/op"
 )
 
@@ -96,7 +97,8 @@ func hostTensor(v G.Value) (op.Tensor, error) {
 		return op.Tensor{Shape: op.Shape{}, Data: []float32{float32(*s)}}, nil
 	case *G.F64:
 		return op.Tensor{Shape: op.Shape{}, Data: []float64{float64(*s)}}, nil
-	case *tensor.Dense:
+	}
+	if s, ok := nn.Dense(v); ok {
 		if s.RequiresIterator() || s.DataOrder().IsColMajor() && s.Size() > 1 || s.IsMasked() {
 			return op.Tensor{}, errors.New("the tensor must be contiguous, row-major and without a mask")
 		}

@@ -234,11 +234,14 @@ func (l *layer) reshape(x string, o op.Reshape) (string, error) {
 	return l.apply("Reshape", []string{x, l.integers(l.name+"/shape", shape...)}), nil
 }
 
-// expand takes the number of images from the input where it is open.
+// expand takes the number of images from the input where it is open. An extent of 1 keeps the operand's.
 func (l *layer) expand(x string, o op.Expand) (string, error) {
 	shape := slices.Clone(o.Shape)
 	var parts []string
 	for i, n := range shape {
+		if l.ofBatch(n) && l.types[0].Shape[i] == n {
+			n, shape[i] = 1, 1
+		}
 		switch {
 		case !l.ofBatch(n):
 			parts = append(parts, l.integers(l.name+"/extent", n))

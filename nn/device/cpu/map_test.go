@@ -75,10 +75,11 @@ func TestExpressionGroups(t *testing.T) {
 // expression is not stored unless something else reads it.
 func TestSumsOfExpressions(t *testing.T) {
 	for _, c := range []struct {
-		n, c, h int
-		kept    bool
-		want    []string
+		n, c, h    int
+		kept, mean bool
+		want       []string
 	}{
+		{n: 3, c: 37, h: 5, mean: true, want: []string{"map global_avg_pool"}},
 		{n: 2, c: 5, h: 7, want: []string{"map sum_to"}}, {n: 9, c: 96, h: 21, want: []string{"map sum_to"}},
 		{n: 1, c: 1100, h: 3, want: []string{"map sum_to"}}, {n: 9, c: 2051, h: 2, want: []string{"map sum_to"}},
 		{n: 2, c: 16, h: 5, kept: true},
@@ -88,7 +89,11 @@ func TestSumsOfExpressions(t *testing.T) {
 			return b.apply(op.SliceAxis(op.Shape{c.n, c.c + 1, c.h, c.h}, 1, 1, c.c+1), b.data(c.n, c.c+1, c.h, c.h))
 		}
 		y := b.apply(op.Map{Expr: x0.Mul(x1).Add(expr.Arg(2))}, data(), data(), b.data(c.n, c.c))
-		sums := b.apply(op.SumTo{Shape: op.Shape{c.n, c.c}}, y)
+		var o op.Op = op.SumTo{Shape: op.Shape{c.n, c.c}}
+		if c.mean {
+			o = op.GlobalAvgPool{}
+		}
+		sums := b.apply(o, y)
 		b.Keep = []int{sums}
 		if c.kept {
 			b.Keep = append(b.Keep, y)

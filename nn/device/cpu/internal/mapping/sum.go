@@ -69,16 +69,22 @@ func sumPixels(s work.Step, samples, channels, pixels int) *work.Lowering {
 	return l
 }
 
-// summed matches the chain and the SumTo that alone reads its result, if that sums over the pixels of each sample and
-// channel. The result is not stored.
+// summed matches the chain and the SumTo or GlobalAvgPool that alone reads its result, if that sums over the pixels of
+// each sample and channel. The result is not stored.
 func (c Chain) summed(f *lower.Flow, workers int) []work.Match {
-	next, ok := lower.Next[op.SumTo](f, c.Steps[len(c.Steps)-1])
-	if !ok {
-		return nil
-	}
-	s, x := f.Step(next), c.Last.OutType()
+	x, last := c.Last.OutType(), c.Steps[len(c.Steps)-1]
 	samples, channels, pixels := x.Shape.Extents()
-	if len(x.Shape) != 4 || s.Op.(op.SumTo).Axes(x) != op.Samples|op.Channels {
+	next, sum := lower.Next[op.SumTo](f, last)
+	count := 1.0
+	if !sum {
+		var mean bool
+		if next, mean = lower.Next[op.GlobalAvgPool](f, last); !mean {
+			return nil
+		}
+		count = float64(pixels)
+	}
+	s := f.Step(next)
+	if sum && (len(x.Shape) != 4 || s.Op.(op.SumTo).Axes(x) != op.Samples|op.Channels) {
 		return nil
 	}
 	return []work.Match{{Steps: append(slices.Clone(c.Steps), next), Lower: func() (*work.Lowering, error) {
@@ -109,7 +115,7 @@ func (c Chain) summed(f *lower.Flow, workers int) []work.Match {
 				return made
 			}
 			return append(append(before, b.Begin()...), sums.PhasesOf(st, block, part,
-				func(i int, sum float64) { dst[i] = float32(sum) })...)
+				func(i int, sum float64) { dst[i] = float32(sum / count) })...)
 		})
 		p.Take(&l.Kernel)
 		l.Workspace = r.Bytes
