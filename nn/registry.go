@@ -130,7 +130,12 @@ func Lookup(name string) (Architecture, error) {
 		}
 	}
 	if longer != nil {
-		return Architecture{}, fmt.Errorf("nn: unknown model %q, did you mean one of %s?", name, strings.Join(longer, ", "))
+		const most = 10
+		list := strings.Join(longer[:min(len(longer), most)], ", ") + "?"
+		if more := len(longer) - most; more > 0 {
+			list = fmt.Sprintf("%s or of %d others? rna models lists them", strings.TrimSuffix(list, "?"), more)
+		}
+		return Architecture{}, fmt.Errorf("nn: unknown model %q, did you mean one of %s", name, list)
 	}
 	if n := nearest.To(name, names); n != "" {
 		return Architecture{}, fmt.Errorf("nn: unknown model %q, did you mean %q?", name, n)

@@ -129,6 +129,7 @@ func TestArchitecturesAreSorted(t *testing.T) {
 func TestUnknownModel(t *testing.T) {
 	for name, want := range map[string]string{
 		"resnet5":  `did you mean one of resnet50, resnet56?`,
+		"res":      `resnext101_32x8d or of 2 others? rna models lists them`,
 		"resnt50":  `did you mean "resnet50"?`,
 		"ResNet18": `did you mean "resnet18"?`,
 		"lnet":     `did you mean "lenet"?`,
