@@ -11,11 +11,14 @@ import (
 // Rows of a tensor are read as tensors of their own. Names that ask for rows that are not there stay.
 func TestCut(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "w.safetensors")
+	const many = "a1=1/9,a2=2/9,a3=3/9,a4=4/9,a5=5/9,a6=6/9,a7=7/9,a8=8/9,a9=9/9"
 	list := []safetensors.Tensor{
 		{Name: "a=1/3,b=2-3/3", Shape: []int{6, 2}}, {Name: "c=2/2", Shape: []int{4}}, {Name: "d=1/4,e=2-4/4", Shape: []int{6}},
 		{Name: "f=0/2", Shape: []int{2}}, {Name: "g=2-1/2", Shape: []int{2}}, {Name: "h=x", Shape: []int{2}},
 		{Name: "=1/2", Shape: []int{2}}, {Name: "i=1/2", Shape: []int{}}, {Name: "k", Shape: []int{1}},
 		{Name: "k=1/1", Shape: []int{1}}, {Name: "l=3/2", Shape: []int{2}},
+		{Name: "m=1/2,m=2/2", Shape: []int{2}}, {Name: "n=1/2", Shape: []int{2}}, {Name: "n=2/2", Shape: []int{2}},
+		{Name: "o=1/2,p=2/2", Shape: []int{0, 3}}, {Name: many, Shape: []int{9}},
 	}
 	for i := range list {
 		list[i].DType = safetensors.F32
@@ -40,6 +43,7 @@ func TestCut(t *testing.T) {
 	want := map[string][]float32{
 		"a": {0, 1, 2, 3}, "b": {4, 5, 6, 7, 8, 9, 10, 11}, "c": {2, 3}, "d=1/4,e=2-4/4": {0, 1, 2, 3, 4, 5}, "f=0/2": {0, 1},
 		"g=2-1/2": {0, 1}, "h=x": {0, 1}, "=1/2": {0, 1}, "i=1/2": {0}, "k": {0}, "k=1/1": {0}, "l=3/2": {0, 1},
+		"m=1/2,m=2/2": {0, 1}, "n": {0}, "n=2/2": {0, 1}, "o": {}, "p": {}, many: {0, 1, 2, 3, 4, 5, 6, 7, 8},
 	}
 	if len(f.Tensors) != len(want) {
 		t.Errorf("%d tensors: %s", len(f.Tensors), names(f))
