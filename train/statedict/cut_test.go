@@ -55,4 +55,16 @@ func TestCut(t *testing.T) {
 			t.Errorf("%s has %v, want %v; %v", name, got, v, err)
 		}
 	}
+	// Rows that do not lie behind each other, as torch.save has of a transposed tensor.
+	x, _ := open(t, path, "").Lookup("a=1/3,b=2-3/3")
+	p := x.pieces[0]
+	p.at, p.size, p.strides = []int{0, 0}, []int{2, 6}, []int{1, 2}
+	x.Name, x.Shape, x.pieces = "a=1/2,b=2/2", p.size, []piece{p}
+	for i, p := range x.cut() {
+		got := make([]float32, 6)
+		k := float32(i)
+		if err := f.Float32s(p, got); err != nil || !slices.Equal(got, []float32{k, 2 + k, 4 + k, 6 + k, 8 + k, 10 + k}) {
+			t.Errorf("%s has %v, %v", p.Name, got, err)
+		}
+	}
 }
