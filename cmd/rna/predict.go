@@ -76,8 +76,8 @@ func newPredict() *cobra.Command {
 		Use:   "predict [WEIGHTS] IMAGE… [options]",
 		Short: "Name the classes of images",
 		Long: `Name the most probable classes of images. IMAGE is a file, a folder with its subfolders, or - for one image on
-the standard input. WEIGHTS is a file, or the folder of a run, which stands for its best weights; --weights names them
-too.
+the standard input. WEIGHTS is a file, a folder of Hugging Face's hub, or the folder of a run, which stands for its best
+weights; --weights names them too.
 
 Weights of rna record the model, the classes and the normalisation. For others name the model; 1,000 outputs without
 names are those of ImageNet.`,

@@ -237,11 +237,16 @@ func (l *layer) reshape(x string, o op.Reshape) (string, error) {
 // expand takes the number of images from the input where it is open. An extent of 1 keeps the operand's.
 func (l *layer) expand(x string, o op.Expand) (string, error) {
 	shape := slices.Clone(o.Shape)
-	var parts []string
 	for i, n := range shape {
 		if l.ofBatch(n) && l.types[0].Shape[i] == n {
-			n, shape[i] = 1, 1
+			shape[i] = 1
 		}
+	}
+	if !slices.ContainsFunc(shape, l.ofBatch) {
+		return l.apply("Expand", []string{x, l.integers(l.name+"/shape", shape...)}), nil
+	}
+	var parts []string
+	for _, n := range shape {
 		switch {
 		case !l.ofBatch(n):
 			parts = append(parts, l.integers(l.name+"/extent", n))
@@ -252,11 +257,7 @@ func (l *layer) expand(x string, o op.Expand) (string, error) {
 			all := l.apply("Shape", []string{input})
 			parts = append(parts, l.apply("Slice", []string{all, l.integers(l.name+"/first", 0),
 				l.integers(l.name+"/second", 1), l.integers(l.name+"/axis", 0)}))
-			shape[i] = 0
 		}
-	}
-	if !slices.Contains(shape, 0) {
-		return l.apply("Expand", []string{x, l.integers(l.name+"/shape", shape...)}), nil
 	}
 	return l.apply("Expand", []string{x, l.apply("Concat", parts, attribute{"axis", 0})}), nil
 }

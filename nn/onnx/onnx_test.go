@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"reflect"
@@ -158,6 +159,12 @@ func TestWrite(t *testing.T) {
 					if got := m.tensors[e.Name]; e.Kind != nn.BatchesTracked &&
 						(!got.Shape.Equal(e.Shape) || !reflect.DeepEqual(got.Data, w)) {
 						t.Errorf("%s is %v and differs", e.Name, got.Shape)
+					}
+				}
+				names := slices.Collect(maps.Keys(m.tensors)) // onnxruntime warns of others than nodes take
+				for _, name := range slices.AppendSeq(names, maps.Keys(m.integers)) {
+					if !slices.ContainsFunc(m.nodes, func(n node) bool { return slices.Contains(n.in, name) }) {
+						t.Errorf("no node takes %s", name)
 					}
 				}
 				var x []op.Tensor

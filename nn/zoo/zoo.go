@@ -2,10 +2,10 @@
 //
 //	import _ "onlinerna/nn/zoo"
 //
-// A file is a family. Names, shapes and order of parameters are torchvision's, and so are the constants of batch
-// normalisation, the initial distributions and the probabilities of dropout.
+// A file is a family. Names, shapes and order of parameters are torchvision's, or timm's for nets that torchvision
+// lacks, and so are the constants of batch normalisation, the initial distributions and the probabilities of dropout.
 //
-// The options of a family are those of torchvision's constructor. Some of its arguments are fields of nn.Config instead:
+// The options of a family are those of the constructor there. Some of its arguments are fields of nn.Config instead:
 // num_classes is Classes, dropout and drop_rate are Dropout, stochastic_depth_prob is DropPath, and zero_init_residual
 // is ZeroInitResidual.
 package zoo

@@ -3,6 +3,8 @@ package evaluate
 import (
 	"fmt"
 	"math"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -136,6 +138,39 @@ func TestWilson(t *testing.T) {
 		}
 		if hi := wilson(1, n)[1]; hi > 100 {
 			t.Errorf("all of %d: up to %g", n, hi)
+		}
+	}
+}
+
+// A first argument is weights, or an image.
+func TestNamesWeights(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name, content string) string {
+		path := filepath.Join(dir, name)
+		err := os.MkdirAll(filepath.Dir(path), 0o700)
+		if err == nil {
+			err = os.WriteFile(path, []byte(content), 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	const zip, jpeg, avif = "PK\x03\x04", "\xff\xd8\xff\xe0\x00\x10JFIF", "\x00\x00\x00\x20ftypavif"
+	weights := []string{at("a.pth", zip), at("b", "\x02\x00\x00\x00\x00\x00\x00\x00{}"), at("hub.index.json", "{}"),
+		filepath.Dir(at("hub/model.safetensors", "")), filepath.Dir(at("shards/model.safetensors.index.json", "")),
+		"../statedict/testdata/flat.dcp", "../statedict/testdata/plain.orbax", "../statedict/testdata/plain.npz",
+		"../statedict/testdata/plain.h5", "../statedict/testdata/plain.gguf", "resnet18"}
+	images := []string{at("a.png", zip), at("c", jpeg), at("d.avif", avif), at("e.txt", "text"), "-", "nowhere.jpg", "cifar10",
+		os.DevNull, filepath.Dir(at("photos/x/a.jpg", jpeg)), dir}
+	for _, path := range weights {
+		if !NamesWeights(path) {
+			t.Errorf("%s is weights", path)
+		}
+	}
+	for _, path := range images {
+		if NamesWeights(path) {
+			t.Errorf("%s is no weights", path)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"onlinerna/data/format"
+	"onlinerna/internal/catalogue"
 	"onlinerna/internal/files"
 	"onlinerna/internal/text"
 	"onlinerna/train"
@@ -108,11 +109,18 @@ func IsRun(path string) bool {
 	return r != nil || err != nil
 }
 
-// NamesWeights reports whether a path is the folder of a run, or a file that is no image and begins as weights do.
+// NamesWeights reports whether a path is the folder of a run or of a checkpoint, a file that is no image and begins as
+// weights or an index do, or no file but the name of weights to download.
 func NamesWeights(path string) bool {
 	st, err := os.Stat(path)
-	return err == nil && (st.IsDir() && IsRun(path) ||
-		st.Mode().IsRegular() && !format.IsImage(path) && !statedict.Foreign(path))
+	switch {
+	case err != nil:
+		it, ok := catalogue.Find(path)
+		return ok && it.Kind == catalogue.Weights
+	case st.IsDir():
+		return IsRun(path) || statedict.IsFolder(path)
+	}
+	return st.Mode().IsRegular() && !format.IsImage(path) && (filepath.Ext(path) == ".json" || !statedict.Foreign(path))
 }
 
 // Expand replaces folders of runs by files: a single argument by its kept weights if row is set, else each folder by

@@ -34,7 +34,8 @@ func NetOf(file *statedict.File, meta *network.Meta) (m *nn.Model, outputs, chan
 		if of := network.Others(file, meta.Model); of != "" {
 			return nil, 0, 0, fmt.Errorf("%s: the weights do not fit %s%s", file.Path, meta.Model, of)
 		}
-		return nil, 0, 0, fmt.Errorf("%s has no last layer as %s has: rna inspect shows its tensors", file.Path, meta.Model)
+		return nil, 0, 0, fmt.Errorf("%s has no last layer as %s has: rna inspect shows its tensors, rna train --init makes "+
+			"a new one", file.Path, meta.Model)
 	}
 	if len(meta.Classes) > outputs {
 		return nil, 0, 0, fmt.Errorf("%d names of classes for %d outputs of %s", len(meta.Classes), outputs, file.Path)

@@ -372,7 +372,9 @@ func TestTransformersConfig(t *testing.T) {
 			"vit_base_patch14_reg4_dinov2", 224, 256, "", ""},
 		{`"dinov2_with_registers", "num_register_tokens": 0, ` + base + "14", "", "", 0, 0, "", ""},
 		{`"clip", "vision_config": {` + base + `32, "hidden_act": "gelu"}`, `"size": 224, "crop_size": 224, "resample": 3`,
-			"vit_base_patch32_clip_224", 224, 224, "bicubic", "squash"},
+			"vit_base_patch32_clip_224", 224, 224, "bicubic", ""},
+		{`"siglip_vision_model", ` + base + "16", `"size": 224`, "vit_base_patch16_siglip_224", 224, 224, "", ""},
+		{`"dinov2", ` + base + "14", `"size": 256, "crop_size": 224`, "vit_base_patch14_dinov2", 224, 256, "", ""},
 		{`"clip", "vision_config": {"patch_size": 16}`, `"size": {"shortest_edge": 224}, "crop_size": 224`,
 			"vit_base_patch16_clip_quickgelu_224", 224, 224, "", ""},
 		{`"beit", ` + base + `16, "image_size": 224`, `"size": 224, "crop_size": 224, "do_center_crop": false, "resample": 2`,
@@ -411,6 +413,16 @@ func TestTransformersConfig(t *testing.T) {
 		if err != nil || m.Model != c.model || m.ImageSize != c.size || m.ValResize != c.resize || m.Interpolation != c.filter ||
 			m.CropMode != c.mode {
 			t.Errorf("%s, %s: %+v, %v", c.config, c.processor, m, err)
+		}
+	}
+	// A processor of images and text has that of images within; older files of the name do not.
+	write("config.json", `{"model_type": "clip_vision_model"}`)
+	write("preprocessor_config.json", `{"size": 240, "crop_size": 224}`)
+	for text, want := range map[string]int{`{"image_processor": {"size": {"shortest_edge": 256}, "crop_size": 224}}`: 256,
+		`{"image_processor": null}`: 240, `{"image_processor": 3}`: 240, `{"processor_class": "CLIPProcessor"}`: 240} {
+		write("processor_config.json", text)
+		if m, err := ReadMeta(path); err != nil || m.ImageSize != 224 || m.ValResize != want {
+			t.Errorf("%s: %+v, %v", text, m, err)
 		}
 	}
 }

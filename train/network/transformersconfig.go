@@ -1,6 +1,7 @@
 package network
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -37,7 +38,7 @@ type transformersConfig struct {
 	Image      any                 `json:"image_size"`    // a number of BEiT's and SigLIP's
 }
 
-// imageProcessor is the preprocessor_config.json beside it.
+// imageProcessor is the preprocessor_config.json beside it, or a part of processor_config.json.
 type imageProcessor struct {
 	Size   extent    `json:"size"`
 	Part   float64   `json:"crop_pct"`
@@ -52,11 +53,12 @@ type imageProcessor struct {
 type extent struct {
 	pixels   int
 	shortest bool // it is the shorter side's
+	bare     bool // it is a number alone
 }
 
-// UnmarshalJSON reads either form.
+// UnmarshalJSON reads any form.
 func (e *extent) UnmarshalJSON(b []byte) error {
-	if json.Unmarshal(b, &e.pixels) == nil {
+	if e.bare = json.Unmarshal(b, &e.pixels) == nil; e.bare {
 		return nil
 	}
 	var of struct {
@@ -211,6 +213,10 @@ func (c *transformersConfig) net() string {
 // bilinear is PIL's number of the filter that is the default of the processors of ViT, which Swin has, too, and DINOv3.
 const bilinear = 2
 
+// edged are the types whose processors take a number alone for the shorter side, not for both.
+var edged = map[string]bool{"clip": true, "clip_vision_model": true, "siglip": true, "siglip_vision_model": true,
+	"dinov2": true, "dinov2_with_registers": true}
+
 // resampling are the names of PIL's filters.
 var resampling = map[int]string{bilinear: "bilinear", 3: "bicubic"}
 
@@ -230,8 +236,11 @@ func (c *transformersConfig) meta(dir string, m *Meta) error {
 		p.Filter = bilinear
 	}
 	parts := slices.Contains([]string{"resnet", "convnext", "convnextv2"}, c.Type) // they share a processor
-	if found, err := readHub(filepath.Join(dir, "preprocessor_config.json"), &p); err != nil || !found {
+	if found, err := p.read(dir); err != nil || !found {
 		return err
+	}
+	if p.Size.bare && edged[c.Type] {
+		p.Size.shortest = true
 	}
 	// The shared processor crops the centre of smaller images, and squashes larger ones to a square.
 	const small = 384
@@ -254,6 +263,21 @@ func (c *transformersConfig) meta(dir string, m *Meta) error {
 		m.Mean, m.Std = p.Mean, p.Std
 	}
 	return nil
+}
+
+// read reads a folder's processor. Processors of images and text, such as CLIP's, are in a file of their own since
+// transformers 5.
+func (p *imageProcessor) read(dir string) (found bool, err error) {
+	var both struct {
+		Image json.RawMessage `json:"image_processor"`
+	}
+	if _, err := readHub(filepath.Join(dir, "processor_config.json"), &both); err != nil {
+		return false, err
+	}
+	if bytes.HasPrefix(both.Image, []byte("{")) && json.Unmarshal(both.Image, p) == nil {
+		return true, nil
+	}
+	return readHub(filepath.Join(dir, "preprocessor_config.json"), p)
 }
 
 // names are the names of the classes, nil where they are missing, alike, or ImageNet's, which this program has.

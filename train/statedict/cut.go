@@ -6,8 +6,12 @@ import (
 	"strings"
 )
 
+// maxCuts bounds the parts of a tensor: a file may have names of any length.
+const maxCuts = 8
+
 // Cut is a view of the file where a tensor "a=1/3,b=2-3/3" is two: a has the first third of its rows, b the others. A
-// tensor whose rows do not divide, or that lies in several pieces, stays. It shares the open file.
+// tensor whose rows do not divide, that lies in several pieces, or of which a part has another tensor's name, stays. It
+// shares the open file.
 func (f *File) Cut() *File {
 	if !slices.ContainsFunc(f.Tensors, func(t Tensor) bool { return strings.Contains(t.Name, "=") }) {
 		return f
@@ -15,7 +19,11 @@ func (f *File) Cut() *File {
 	g := f.view(len(f.Tensors))
 	for _, t := range f.Tensors {
 		parts := t.cut()
-		if parts == nil || slices.ContainsFunc(parts, func(p Tensor) bool { _, taken := f.Lookup(p.Name); return taken }) {
+		if parts == nil || slices.ContainsFunc(parts, func(p Tensor) bool {
+			_, own := f.index[p.Name]
+			_, made := g.index[p.Name]
+			return own || made
+		}) {
 			parts = []Tensor{t}
 		}
 		for _, p := range parts {
@@ -27,7 +35,7 @@ func (f *File) Cut() *File {
 
 // cut are the parts that the name of t asks for, nil if it does not, or there are none.
 func (t Tensor) cut() (parts []Tensor) {
-	if len(t.Shape) == 0 || len(t.pieces) != 1 {
+	if len(t.Shape) == 0 || len(t.pieces) != 1 || strings.Count(t.Name, ",") >= maxCuts {
 		return nil
 	}
 	whole := t.pieces[0]
@@ -40,7 +48,8 @@ func (t Tensor) cut() (parts []Tensor) {
 			}
 			to = from
 		}
-		if name == "" || from < 1 || to < from || to > n || t.Shape[0]%n != 0 {
+		twice := slices.ContainsFunc(parts, func(p Tensor) bool { return p.Name == name })
+		if name == "" || twice || from < 1 || to < from || to > n || t.Shape[0]%n != 0 {
 			return nil
 		}
 		row := t.Shape[0] / n

@@ -56,6 +56,17 @@ func (f *File) openFolder(key string) error {
 	return inFolder(f.Path, fmt.Errorf("%s is a folder, not a file", f.Path))
 }
 
+// IsFolder reports whether Open finds a checkpoint in a folder.
+func IsFolder(path string) bool {
+	for _, name := range slices.Concat(indexNames, wholeNames, []string{distributedName}) {
+		if isFile(filepath.Join(path, name)) {
+			return true
+		}
+	}
+	dir, err := orbaxFolder(path)
+	return dir != "" || err != nil
+}
+
 func isFile(path string) bool {
 	st, err := os.Stat(path)
 	return err == nil && st.Mode().IsRegular()
