@@ -153,10 +153,9 @@ func (b layer) exciteByMean(name string, channels int) func(x *G.Node) *G.Node {
 		return []*G.Node{weight, bias}
 	}
 	first, second := add(name+".fc1", narrow, channels), add(name+".fc2", channels, narrow)
-	conv := op.Conv2D{Stride: [2]int{1, 1}, Dilation: [2]int{1, 1}, Groups: 1}
 	return func(x *G.Node) *G.Node {
-		m := b.Apply(name+".fc1", conv, append([]*G.Node{b.pixel(name+".mean", x)}, first...)...)
-		m = b.Apply(name+".fc2", conv, append([]*G.Node{b.ReLU(name+".act", m)}, second...)...)
+		m := b.Apply(name+".fc1", point, append([]*G.Node{b.pixel(name+".mean", x)}, first...)...)
+		m = b.Apply(name+".fc2", point, append([]*G.Node{b.ReLU(name+".act", m)}, second...)...)
 		return b.Scale(name+".scale", x, b.Sigmoid(name+".gate", m))
 	}
 }

@@ -87,6 +87,9 @@ func (b layer) convNorm(names [2]string, x *G.Node, c nn.Conv, act nn.Activation
 	return act(b.Builder, names[1]+".activation", x)
 }
 
+// point is a 1×1 convolution, for nets whose order of parameters nn's does not have.
+var point = op.Conv2D{Stride: [2]int{1, 1}, Dilation: [2]int{1, 1}, Groups: 1}
+
 // pixel is the mean over the pixels of x, as an image of one.
 func (b layer) pixel(name string, x *G.Node) *G.Node {
 	if b.Err() != nil {
