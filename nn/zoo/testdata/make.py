@@ -638,7 +638,6 @@ VARIANTS = {
                                                 attn_drop_rate=2 * NOTHING), 3, 24),
 }
 
-INITIAL = ("convnext", "poolformer", "convformer", "caformer", "mixer", "resmlp", "gmlp", "cait", "xcit", "tiny_vit", "fastvit")  # narrow nets whose initial values are compared
 STEPS = {"inception_v3_narrow": 4}  # else 10; after more the rounding of float64 shows
 
 OWN = {
@@ -794,9 +793,10 @@ def write(path, name, build, batch, size, steps, whole=False):
     y = torch.arange(batch) % classes
     out = {"net": name, "batch": batch, "size": size, "classes": classes, "dropped": dropped,
            "state": [[n, list(v.shape)] for n, v in model.state_dict().items()]}
-    if whole and name not in OWN or name.startswith(INITIAL) or "options" in name or "timm" in name:
-        out["initial"] = first
-    if type(model).__module__.startswith("timm."):
+    of_timm = type(model).__module__.startswith("timm.")
+    if any(first.values()) and (of_timm or whole and name not in OWN or "options" in name or name.startswith("convnext")):
+        out["initial"] = first  # thin() leaves none
+    if of_timm:
         out["exempt"] = exempt(model)
     with torch.no_grad():
         logits = model.eval()(x)
