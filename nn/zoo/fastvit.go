@@ -33,7 +33,7 @@ func init() {
 			Size:          256,
 			Resize:        284,
 			Interpolation: bicubic,
-			Block:         timmStage,
+			Block:         `^(stem|stages\.\d\.blocks\.\d+|final_conv)\.`,
 			Init:          fastViTInitial,
 			Build:         v.net.Build,
 		}

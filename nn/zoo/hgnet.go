@@ -39,7 +39,7 @@ func init() {
 			Reference:     "PaddlePaddle, PP-HGNetV2, 2023",
 			Resize:        232,
 			Interpolation: bicubic,
-			Block:         `^(stages\.\d+\.blocks\.\d+)\.`,
+			Block:         `^(stem|stages\.\d+\.blocks\.\d+)\.`,
 			Init: func(p nn.Param) nn.Init {
 				if p.Name == "head.fc.bias" {
 					return nn.Init{}

@@ -34,7 +34,7 @@ func init() {
 			Summary:   "RepVGG-" + strings.ToUpper(v.name[:2]) + v.name[2:] + " in its form for training, as timm's",
 			Reference: "Ding et al., RepVGG: making VGG-style ConvNets great again, 2021",
 			Resize:    256,
-			Block:     `^(stages\.\d+\.\d+)\.`,
+			Block:     `^(stem|stages\.\d+\.\d+)\.`,
 			Init:      v.net.initial,
 			Build:     v.net.Build,
 		})

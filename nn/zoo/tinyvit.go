@@ -35,7 +35,7 @@ func init() {
 			DropPath:      v.drop,
 			Resize:        v.resize,
 			Interpolation: bicubic,
-			Block:         timmStage,
+			Block:         `^(patch_embed|stages\.\d\.blocks\.\d+)\.`,
 			Init:          tinyViTInitial,
 			Build:         v.net.Build,
 		})

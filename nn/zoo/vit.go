@@ -199,6 +199,9 @@ func (v ViT) of(a nn.Architecture) nn.Architecture {
 	if v.NoEmbedClass {
 		a.Positions.Class = v.names().class
 	} else {
+	if v.AttentionPool {
+		a.Block = `^(blocks\.\d+|attn_pool)\.`
+	}
 		a.Positions.First = v.first()
 	}
 	return a

@@ -35,7 +35,7 @@ func init() {
 				MinSize:       patch,
 				Resize:        224,
 				Interpolation: bicubic,
-				Block:         `^((?:cls_attn_)?blocks\.\d+)\.`,
+				Block:         `^(patch_embed|(?:cls_attn_)?blocks\.\d+)\.`,
 				Init:          classAttentionInitial,
 				Build:         v.net.Build,
 			})
