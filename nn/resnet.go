@@ -53,11 +53,11 @@ func init() {
 
 // ResNet are the options of a residual net for ImageNet.
 type ResNet struct {
-	Blocks [4]int // of the stages
+	Blocks [4]int // of the stages; layers
 	Basic  bool   // blocks of two 3×3 convolutions in place of bottlenecks
-	Groups int    // of the 3×3 convolutions of bottlenecks; 0 means 1
+	Groups int    // of the 3×3 convolutions of bottlenecks; 0 means 1; torchvision's groups, timm's cardinality
 	// GroupWidth is the number of channels of such a group in the first stage, doubled in each further one; 0 means 64:
-	// torchvision's width_per_group.
+	// torchvision's width_per_group, timm's base_width.
 	GroupWidth int
 	// Dilate doubles the dilation of the 3×3 convolutions in place of the stride 2, for each stage but the first:
 	// torchvision's replace_stride_with_dilation. A stage's first block has the dilation of the stage before.
@@ -70,7 +70,7 @@ type ResNet struct {
 	AvgDown bool
 	// Scale is the number of parts of a bottleneck's inner channels, each as many as GroupWidth and Groups give. 3×3
 	// convolutions, one a part, take the sum of a part and the result for the part before, and leave the last part as it
-	// is; 0 means one convolution for all: timm's Bottle2neck.
+	// is; 0 means one convolution for all: the scale of timm's Bottle2neck.
 	Scale int
 	// Excite is the share of a block's channels that a squeeze-and-excitation before the sum has, rounded to a multiple of
 	// 8; 0 means none: timm's rd_ratio of the attn_layer "se", 1/16 unless given.

@@ -55,10 +55,10 @@ func init() {
 // BEiT are the options of a vision transformer whose tokens know their places by biases of attention, as timm's with
 // use_rel_pos_bias. The head takes the mean of the patches.
 type BEiT struct {
-	Patch  int // height and width of a patch, which divide those of the image
-	Width  int // elements of a token, divided equally among the heads
-	Heads  int
-	Depth  int // blocks; 0 means 12
+	Patch  int // height and width of a patch, which divide those of the image; timm's patch_size
+	Width  int // elements of a token, divided equally among the heads; timm's embed_dim
+	Heads  int // timm's num_heads
+	Depth  int // blocks; 0 means 12; timm's depth
 	Hidden int // elements of a block's hidden layer; 0 means 4·Width; timm's mlp_ratio·embed_dim
 
 	LayerScale float64 // initial factor of each element of a residual branch; 0 means no factors; timm's init_values

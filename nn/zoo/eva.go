@@ -16,10 +16,10 @@ import (
 // Eva are the options of a vision transformer with rotary positions: timm's Eva, whose head takes the mean of the
 // patches.
 type Eva struct {
-	Patch  int // height and width of a patch, which divide those of the image
+	Patch  int // height and width of a patch, which divide those of the image; timm's patch_size
 	Width  int // elements of a token, divided equally among the heads; timm's embed_dim
-	Heads  int
-	Depth  int // blocks; 0 means 12
+	Heads  int // timm's num_heads
+	Depth  int // blocks; 0 means 12; timm's depth
 	Hidden int // elements of a block's hidden layer; 0 means 4·Width; timm's mlp_ratio·embed_dim
 
 	// DINOv3 takes angles of rotation, and pairs, as DINOv3 does, has no trained positions, and normalises patches before

@@ -61,9 +61,9 @@ type HGNetV2 struct {
 
 // HGStage are the options of a stage. All but the first begin with a depthwise convolution of stride 2.
 type HGStage struct {
-	Inner, Out     int  // channels of the layers and of the blocks
-	Blocks, Layers int  // layers are those of a block
-	Kernel         int  // odd
+	Inner, Out     int  // channels of the layers and of the blocks; timm's mid_chs and out_chs
+	Blocks, Layers int  // layers are those of a block; timm's blocks and layer_num
+	Kernel         int  // odd; timm's kernel_size
 	Light          bool // layers are a 1×1 convolution and a depthwise one; timm's light_block
 }
 

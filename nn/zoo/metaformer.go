@@ -80,7 +80,7 @@ type MetaFormer struct {
 	Channels [4]int // timm's dims
 
 	Pools     bool // tokens are mixed by pooling, and normalised by image: timm's Pooling, else its SepConv
-	Attention int  // of the last stages: they mix tokens by attention
+	Attention int  // the number of stages, the last ones, that mix tokens by attention: in timm's token_mixers
 	Head      int  // elements of a head; 0 means 32; timm's head_dim
 
 	// V2 normalises what the stem makes and what each later stage takes, multiplies shortcuts of the last two stages by

@@ -87,16 +87,16 @@ type MobileViT struct {
 	Heads  int // of attention; 0 means 4; timm's num_heads
 
 	// Separable weighs the keys of a patch's place by one softmax, as MobileViT V2 does, in place of attention with heads,
-	// and leaves out the convolution that fuses its result with its input.
+	// and leaves out the convolution that fuses its result with its input: timm's mobilevit2 in place of its mobilevit.
 	Separable bool
 }
 
 // MobileViTStage are inverted residuals and, unless Depth is 0, a block of attention behind them.
 type MobileViTStage struct {
-	Stride    int // of the first residual, 1 or 2
-	Blocks    int // residuals
+	Stride    int // of the first residual, 1 or 2; timm's s
+	Blocks    int // residuals; timm's d
 	Expansion int // channels between by those of the input; timm's br
-	Out       int // channels
+	Out       int // channels; timm's c
 	Depth     int // transformer's blocks; timm's transformer_depth
 	Width     int // elements of a token, divided equally among the heads; timm's transformer_dim
 }

@@ -43,10 +43,10 @@ func init() {
 
 // RepVGG are the options of a net whose blocks are the sums of a 3×3 convolution, a 1×1 one and the input.
 type RepVGG struct {
-	Stem     int // channels of the first block; timm's stem_chs
-	Blocks   [4]int
-	Channels [4]int // of the stages
-	Groups   int    // of every second block's convolutions; 0 means 1
+	Stem     int    // channels of the first block; timm's stem_chs
+	Blocks   [4]int // of the stages; timm's d
+	Channels [4]int // of the stages; timm's c
+	Groups   int    // of every second block's convolutions; 0 means 1; timm's gs gives their size
 }
 
 // Build adds the layers to b.

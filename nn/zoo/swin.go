@@ -49,10 +49,10 @@ func init() {
 
 // Swin are the options of a transformer with attention in windows, which are shifted in every second block.
 type Swin struct {
-	Blocks [4]int // of each stage
-	Width  int    // channels of the first stage; they double from one to the next, and so do the heads
-	Heads  int
-	Patch  int // height and width of a patch; 0 means 4; torchvision's patch_size
+	Blocks [4]int // of each stage; depths
+	Width  int    // channels of the first stage; they double from one to the next, and so do the heads; embed_dim
+	Heads  int    // of the first stage; num_heads[0]
+	Patch  int    // height and width of a patch; 0 means 4; torchvision's patch_size
 
 	// V2 normalises results of attention and of perceptrons instead of their inputs, and takes cosines for scores:
 	// torchvision's SwinTransformerBlockV2 and PatchMergingV2.

@@ -132,13 +132,16 @@ func init() {
 
 // ViT are the options of a vision transformer, with a class token unless Mean is set.
 type ViT struct {
-	Patch       int // height and width of a patch, which divide those of the image
-	Width       int // elements of a token, divided equally among the heads
-	Heads       int
-	Depth       int  // blocks; 0 means 12
+	Patch       int  // height and width of a patch, which divide those of the image; patch_size
+	Width       int  // elements of a token, divided equally among the heads; torchvision's hidden_dim, timm's embed_dim
+	Heads       int  // num_heads
+	Depth       int  // blocks; 0 means 12; torchvision's num_layers, timm's depth
 	Hidden      int  // elements of a block's hidden layer; 0 means 4·Width; torchvision's mlp_dim, timm's mlp_ratio·embed_dim
 	Torchvision bool // names and initial values are torchvision's, else timm's
-	Mean        bool // the head takes the mean of all tokens, none of which is a class token; not of Torchvision or Distilled
+
+	// Mean gives the head the mean of all tokens, none of which is a class token: timm's global_pool="avg" with
+	// class_token=False and fc_norm=False. It is not of Torchvision or Distilled.
+	Mean bool
 
 	// AttentionPool attends to all tokens, none of which is a class token, from a trained query, for the head: timm's
 	// global_pool="map".
