@@ -16,6 +16,7 @@ package zoo
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	G "gorgonia.org/gorgonia"
 
@@ -252,7 +253,7 @@ func normal(deviation float64) func(p nn.Param) nn.Init {
 // does. Biases start at 0.
 func google(p nn.Param) nn.Init {
 	switch {
-	case len(p.Shape) == 4 && p.Shape[1] == 1: // depthwise
+	case len(p.Shape) == 4 && p.Shape[1] == 1 && !strings.Contains(p.Name, "stem"): // depthwise, not of grey images
 		return nn.Init{Distribution: nn.Normal, Scale: math.Sqrt(2 / float64(p.Shape[2]*p.Shape[3]))}
 	case len(p.Shape) == 4:
 		return nn.Init{Distribution: nn.Normal, Scale: math.Sqrt(2 / float64(p.Shape[0]*p.Shape[2]*p.Shape[3]))}
