@@ -94,8 +94,8 @@ func (o ResNet) check() error {
 		return fmt.Errorf("nn.ResNet.Stem is %v: must be numbers of at least 1, or 0 all", o.Stem)
 	case o.AvgDown && o.Dilate != [3]bool{}:
 		return fmt.Errorf("nn.ResNet.Dilate is %v: must be false with AvgDown", o.Dilate)
-	case o.Scale < 0 || o.Scale == 1:
-		return fmt.Errorf("nn.ResNet.Scale is %d: must be 0 or at least 2", o.Scale)
+	case o.Scale < 0 || o.Scale == 1 || o.Scale > 64:
+		return fmt.Errorf("nn.ResNet.Scale is %d: must be 0, or from 2 to 64", o.Scale)
 	case o.Scale > 0 && (o.Basic || o.Dilate != [3]bool{}):
 		return fmt.Errorf("nn.ResNet.Scale is %d: must be 0 with Basic or Dilate", o.Scale)
 	case !(o.Excite >= 0 && o.Excite <= 1):
@@ -122,7 +122,7 @@ func (o ResNet) Build(b *Builder, x *G.Node) *G.Node {
 			if i > 0 && j == 0 && !dilate {
 				stride = 2
 			}
-			name, drop := fmt.Sprintf("layer%d.%d", i+1, j), b.dropAt(done, all)
+			name, drop := fmt.Sprintf("layer%d.%d", i+1, j), b.Config().DropPathAt(done, all)
 			if o.Basic {
 				x = o.basicBlock(b, name, x, 64<<i, stride, drop)
 			} else {
@@ -246,11 +246,6 @@ func (b *Builder) pairs(name string, x *G.Node) *G.Node {
 		}
 	}
 	return b.AvgPool(name, x, 2, 2, 0)
-}
-
-// dropAt is the probability of dropping residual branch i of n.
-func (b *Builder) dropAt(i, n int) float64 {
-	return b.model.Config.DropPath * float64(i) / float64(max(n-1, 1))
 }
 
 // lastScale is the initial scale of a block's last batch normalisation.

@@ -70,7 +70,7 @@ func (o FastViT) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	x = b.mobileOne("stem.0", x, nn.Conv{Filters: c, Kernel: 3, Stride: 2}, false, gelu)
 	x = b.mobileOne("stem.1", x, nn.Conv{Filters: c, Kernel: 3, Stride: 2, Groups: c}, false, gelu)
 	x = b.mobileOne("stem.2", x, nn.Conv{Filters: c, Kernel: 1}, false, gelu)
-	done, last := 0, o.Blocks[0]+o.Blocks[1]+o.Blocks[2]+o.Blocks[3]-1
+	done, all := 0, sum(o.Blocks[:])
 	for i, n := range o.Blocks {
 		stage := fmt.Sprintf("stages.%d", i)
 		if i > 0 && o.Channels[i] != c {
@@ -87,7 +87,7 @@ func (o FastViT) Build(builder *nn.Builder, x *G.Node) *G.Node {
 			x = b.Add(stage+".pos_emb", b.conv(stage+".pos_emb.pos_enc", x, by), x)
 		}
 		for j := range n {
-			drop := b.Config().DropPath * float64(done) / float64(max(last, 1))
+			drop := b.Config().DropPathAt(done, all)
 			name, branch, part := fmt.Sprintf("%s.blocks.%d", stage, j), "", ""
 			if attends {
 				branch, part = "2", "_2"

@@ -26,14 +26,6 @@ func init() {
 	}
 }
 
-// torchInit are PyTorch's own initial values of convolutions, which nets have that set none.
-func torchInit(p nn.Param) nn.Init {
-	if len(p.Shape) == 4 {
-		return nn.FanInUniform(p.Shape[1:].Size())
-	}
-	return p.Init
-}
-
 // GhostNet are the options of a net whose convolutions make half of their channels from the other half, each from one.
 type GhostNet struct {
 	Width  float64        // factor of the channels, which are rounded to multiples of 4; 0 means 1; timm's width

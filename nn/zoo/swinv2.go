@@ -31,11 +31,10 @@ func (b layer) cosineAttention(name string, x *G.Node, w window) *G.Node {
 	table := w.offsetTable()
 	var weight, bias, byOffset *G.Node // keys have no bias
 	if w.timm {
-		queries, values := b.zeros(name+".q_bias", c), b.zeros(name+".v_bias", c)
+		queries, values := b.vector(name+".q_bias", c, 0), b.vector(name+".v_bias", c, 0)
 		byOffset = b.offsetNet(name, w, table)
 		weight = b.matrix(name+w.qkv, 3*c, c)
-		keys := b.Constant(name+".k_bias", op.New(op.T(op.Float64, c)))
-		bias = b.Concat(name+w.qkv+".bias", 0, queries, keys, values)
+		bias = b.keyless(name, queries, values)
 	} else {
 		b.Buffer(name+".relative_coords_table", table, 1, 2*w.Rows-1, 2*w.Columns-1, 2)
 		b.offsetIndex(name, w)

@@ -63,7 +63,7 @@ func (o XCiT) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	if !b.multipleOf(x, o.Patch) {
 		return nil
 	}
-	n, class := x.Shape()[0], b.classToken(o.Width)
+	n, class := x.Shape()[0], b.embedding("cls_token", 1, o.Width)
 	last := nn.Activation((*nn.Builder).GELU)
 	for i, narrow := 0, o.Patch/2; narrow > 0; i, narrow = i+2, narrow/2 {
 		if narrow == 1 {

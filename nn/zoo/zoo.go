@@ -91,6 +91,11 @@ func (b layer) convNorm(names [2]string, x *G.Node, c nn.Conv, act nn.Activation
 	return act(b.Builder, names[1]+".activation", x)
 }
 
+// bnConv is convNorm with the names of timm's ConvNormAct and of torchvision's BasicConv2d.
+func (b layer) bnConv(name string, x *G.Node, c nn.Conv, act nn.Activation) *G.Node {
+	return b.convNorm([2]string{name + ".conv", name + ".bn"}, x, c, act)
+}
+
 // point is a 1×1 convolution, for nets whose order of parameters nn's does not have.
 var point = op.Conv2D{Stride: [2]int{1, 1}, Dilation: [2]int{1, 1}, Groups: 1}
 
@@ -207,12 +212,93 @@ func (b layer) matrix(name string, out, in int) *G.Node {
 
 // bias adds the biases of a linear layer, which start as 0.
 func (b layer) bias(name string, out int) *G.Node {
-	return b.AddParam(nn.Param{Name: name + ".bias", Shape: op.Shape{out}, BiasOrNorm: true})
+	return b.vector(name+".bias", out, 0)
 }
 
-// zeros adds a vector that starts as 0.
-func (b layer) zeros(name string, n int) *G.Node {
-	return b.AddParam(nn.Param{Name: name, Shape: op.Shape{n}, BiasOrNorm: true})
+// vector adds n numbers that start as initial.
+func (b layer) vector(name string, n int, initial float64) *G.Node {
+	return b.AddParam(nn.Param{Name: name, Shape: op.Shape{n}, BiasOrNorm: true, Init: nn.Init{Scale: initial}})
+}
+
+// factors adds vectors that start as initial: factors of a block's branches. They are nil if initial is 0.
+func (b layer) factors(initial float64, width int, names ...string) []*G.Node {
+	list := make([]*G.Node, len(names))
+	for i, name := range names {
+		if initial != 0 {
+			list[i] = b.vector(name, width, initial)
+		}
+	}
+	return list
+}
+
+// times multiplies x by factors, unless they are nil.
+func (b layer) times(name string, x, factors *G.Node) *G.Node {
+	if factors == nil {
+		return x
+	}
+	return b.Scale(name, x, factors)
+}
+
+// scalars adds a factor and a summand that n channels share. They are repeated, since gradients of channels are summed up
+// faster than those of a scalar.
+func (b layer) scalars(name string, n int) (scale, bias *G.Node) {
+	scale, bias = b.vector(name+".scale", 1, 1), b.vector(name+".bias", 1, 0)
+	return b.Expand(name+".scales", scale, n), b.Expand(name+".biases", bias, n)
+}
+
+// embedding adds n tokens, or places of tokens.
+func (b layer) embedding(name string, n, width int) *G.Node {
+	return b.AddParam(nn.Param{Name: name, Shape: op.Shape{1, n, width}, BiasOrNorm: true,
+		Init: nn.Init{Distribution: nn.Normal, Scale: .02}})
+}
+
+// keyless is the bias of queries, keys and values, of which keys have none.
+func (b layer) keyless(name string, queries, values *G.Node) *G.Node {
+	if b.Err() != nil {
+		return nil
+	}
+	keys := b.Constant(name+".k_bias", op.New(op.T(op.Float64, queries.Shape()[0])))
+	return b.Concat(name+".qkv.bias", 0, queries, keys, values)
+}
+
+// sharedNorm adds the parameters of a layer normalisation of several rows.
+func (b layer) sharedNorm(name string, width int, eps float64) func(part string, x *G.Node) *G.Node {
+	weight, bias := b.vector(name+".weight", width, 1), b.bias(name, width)
+	return func(part string, x *G.Node) *G.Node {
+		return b.Apply(name+part, op.LayerNorm{Eps: eps}, x, weight, bias)
+	}
+}
+
+// perceptron has two linear layers and a GELU, and as many outputs as inputs.
+func (b layer) perceptron(name string, x *G.Node, hidden int) *G.Node {
+	if b.Err() != nil {
+		return nil
+	}
+	y := b.GELU(name+".act", b.Linear(name+".fc1", x, hidden))
+	return b.Linear(name+".fc2", y, x.Shape()[1])
+}
+
+// meanWithin is the mean of those of 3×3 pixels that lie within images x, as a product: of the mean of all, zeros around,
+// and of an image [1,1,height,width].
+func (b layer) meanWithin(name string, x *G.Node) (mean, by *G.Node) {
+	if b.Err() != nil {
+		return nil, nil
+	}
+	s := x.Shape()
+	t := op.New(op.T(op.Float64, 1, 1, s[2], s[3]))
+	count := func(i, n int) float64 { return float64(min(i+1, n-1) - max(i-1, 0) + 1) }
+	for i := range t.Data.([]float64) {
+		t.Data.([]float64)[i] = 9 / (count(i/s[3], s[2]) * count(i%s[3], s[3]))
+	}
+	return b.AvgPool(name+".pool", x, 3, 1, 1), b.Constant(name+".by", t)
+}
+
+// sum is that of a list.
+func sum(list []int) (n int) {
+	for _, v := range list {
+		n += v
+	}
+	return n
 }
 
 // smallSquare is the square of an eighth, for sums of squares: in float16 squares are infinite from 256 on.
@@ -234,6 +320,14 @@ func divisibleBy(channels float64, by int) int {
 		n += by
 	}
 	return n
+}
+
+// torchInit are PyTorch's own initial values of convolutions, which nets have that set none.
+func torchInit(p nn.Param) nn.Init {
+	if len(p.Shape) == 4 {
+		return nn.FanInUniform(p.Shape[1:].Size())
+	}
+	return p.Init
 }
 
 // normal gives linear layers weights of a standard deviation, and biases 0. Convolutions are as nn's.
