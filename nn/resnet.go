@@ -82,6 +82,8 @@ func (o ResNet) check() error {
 	switch {
 	case slices.Min(o.Blocks[:]) < 1:
 		return fmt.Errorf("nn.ResNet.Blocks is %v: must be numbers of at least 1", o.Blocks)
+	case slices.Max(o.Blocks[:]) > 1000:
+		return fmt.Errorf("nn.ResNet.Blocks is %v: must be numbers of at most 1000", o.Blocks)
 	case o.Groups < 0:
 		return fmt.Errorf("nn.ResNet.Groups is %d: must be at least 0", o.Groups)
 	case o.GroupWidth < 0:

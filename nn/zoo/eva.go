@@ -71,7 +71,7 @@ func (v Eva) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	b := layer{builder}
 	b.options("Eva", v).least(1, "Patch", "Width", "Heads").
 		least(0, "Depth", "Hidden", "Grid", "Registers", "LayerScale", "Eps").
-		multiple("Width", "Heads").that(v.Width%(4*max(v.Heads, 1)) == 0, "Width", "divisible by 4·Heads").
+		multiple("Width", "Heads").that(v.Width/max(v.Heads, 1)%4 == 0, "Width", "divisible by 4·Heads").
 		that(!v.DINOv3 || v.Grid == 0, "Grid", "0 with DINOv3").
 		that(!v.SeparateMLP || v.SwiGLU, "SeparateMLP", "false without SwiGLU").
 		probability("Dropout", "AttentionDropout")

@@ -65,6 +65,9 @@ func (o FastViT) Build(builder *nn.Builder, x *G.Node) *G.Node {
 		c := o.Channels
 		b.options("FastViT", o).that(c[i+1]%max(c[i], 1) == 0, "Channels", "numbers of which each divides the next")
 	}
+	if b.Err() != nil {
+		return nil
+	}
 	gelu := nn.Activation((*nn.Builder).GELU)
 	c := o.Channels[0]
 	x = b.mobileOne("stem.0", x, nn.Conv{Filters: c, Kernel: 3, Stride: 2}, false, gelu)

@@ -332,7 +332,7 @@ var small = []struct {
 	{zoo.WideResNet{Depth: 10}, 1},
 }
 
-// Each number that is negative is refused by name, and no number makes a constructor panic.
+// Each number that is negative is refused by name, and no number makes a constructor panic or build without end.
 func TestOptionNumbers(t *testing.T) {
 	for _, c := range small {
 		typ := reflect.TypeOf(c.o)
@@ -348,6 +348,7 @@ func TestOptionNumbers(t *testing.T) {
 			var negative func(v reflect.Value)
 			switch typ.Field(i).Type.Kind() {
 			case reflect.Int:
+				build(t, set(i, func(v reflect.Value) { v.SetInt(1 << 62) }), 64)
 				negative = func(v reflect.Value) { v.SetInt(-1) }
 			case reflect.Float64:
 				negative = func(v reflect.Value) { v.SetFloat(-1) }
@@ -355,6 +356,7 @@ func TestOptionNumbers(t *testing.T) {
 				if typ.Field(i).Type.Elem().Kind() != reflect.Int {
 					continue
 				}
+				build(t, set(i, func(v reflect.Value) { v.Index(0).SetInt(1 << 62) }), 64)
 				negative = func(v reflect.Value) { v.Index(1).SetInt(-1) }
 			default:
 				continue
