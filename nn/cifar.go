@@ -33,7 +33,7 @@ func cifarResNet(b *Builder, x *G.Node, n int) *G.Node {
 			if i > 0 && j == 0 {
 				stride = 2
 			}
-			x = cifarBlock(b, fmt.Sprintf("layer%d.%d", i+1, j), x, 16<<i, stride, b.dropAt(i*n+j, 3*n))
+			x = cifarBlock(b, fmt.Sprintf("layer%d.%d", i+1, j), x, 16<<i, stride, b.Config().DropPathAt(i*n+j, 3*n))
 		}
 	}
 	x = b.Dropout("dropout", b.GlobalAvgPool("avgpool", x), b.Config().Dropout)

@@ -175,6 +175,9 @@ func (c Config) resolve(a Architecture) (Config, error) {
 	return c, nil
 }
 
+// DropPathAt is the probability of dropping residual branch i of n, which grows from 0 to DropPath.
+func (c Config) DropPathAt(i, n int) float64 { return c.DropPath * float64(i) / float64(max(n-1, 1)) }
+
 // targetLoss is the op of a loss that takes targets.
 func (c *Config) targetLoss() op.Op {
 	switch c.Loss {

@@ -53,11 +53,11 @@ func init() {
 
 // ResNet are the options of a residual net for ImageNet.
 type ResNet struct {
-	Blocks [4]int // of the stages
+	Blocks [4]int // of the stages; layers
 	Basic  bool   // blocks of two 3×3 convolutions in place of bottlenecks
-	Groups int    // of the 3×3 convolutions of bottlenecks; 0 means 1
+	Groups int    // of the 3×3 convolutions of bottlenecks; 0 means 1; torchvision's groups, timm's cardinality
 	// GroupWidth is the number of channels of such a group in the first stage, doubled in each further one; 0 means 64:
-	// torchvision's width_per_group.
+	// torchvision's width_per_group, timm's base_width.
 	GroupWidth int
 	// Dilate doubles the dilation of the 3×3 convolutions in place of the stride 2, for each stage but the first:
 	// torchvision's replace_stride_with_dilation. A stage's first block has the dilation of the stage before.
@@ -70,7 +70,7 @@ type ResNet struct {
 	AvgDown bool
 	// Scale is the number of parts of a bottleneck's inner channels, each as many as GroupWidth and Groups give. 3×3
 	// convolutions, one a part, take the sum of a part and the result for the part before, and leave the last part as it
-	// is; 0 means one convolution for all: timm's Bottle2neck.
+	// is; 0 means one convolution for all: the scale of timm's Bottle2neck.
 	Scale int
 	// Excite is the share of a block's channels that a squeeze-and-excitation before the sum has, rounded to a multiple of
 	// 8; 0 means none: timm's rd_ratio of the attn_layer "se", 1/16 unless given.
@@ -82,6 +82,8 @@ func (o ResNet) check() error {
 	switch {
 	case slices.Min(o.Blocks[:]) < 1:
 		return fmt.Errorf("nn.ResNet.Blocks is %v: must be numbers of at least 1", o.Blocks)
+	case slices.Max(o.Blocks[:]) > 1000:
+		return fmt.Errorf("nn.ResNet.Blocks is %v: must be numbers of at most 1000", o.Blocks)
 	case o.Groups < 0:
 		return fmt.Errorf("nn.ResNet.Groups is %d: must be at least 0", o.Groups)
 	case o.GroupWidth < 0:
@@ -94,8 +96,8 @@ func (o ResNet) check() error {
 		return fmt.Errorf("nn.ResNet.Stem is %v: must be numbers of at least 1, or 0 all", o.Stem)
 	case o.AvgDown && o.Dilate != [3]bool{}:
 		return fmt.Errorf("nn.ResNet.Dilate is %v: must be false with AvgDown", o.Dilate)
-	case o.Scale < 0 || o.Scale == 1:
-		return fmt.Errorf("nn.ResNet.Scale is %d: must be 0 or at least 2", o.Scale)
+	case o.Scale < 0 || o.Scale == 1 || o.Scale > 64:
+		return fmt.Errorf("nn.ResNet.Scale is %d: must be 0, or from 2 to 64", o.Scale)
 	case o.Scale > 0 && (o.Basic || o.Dilate != [3]bool{}):
 		return fmt.Errorf("nn.ResNet.Scale is %d: must be 0 with Basic or Dilate", o.Scale)
 	case !(o.Excite >= 0 && o.Excite <= 1):
@@ -122,7 +124,7 @@ func (o ResNet) Build(b *Builder, x *G.Node) *G.Node {
 			if i > 0 && j == 0 && !dilate {
 				stride = 2
 			}
-			name, drop := fmt.Sprintf("layer%d.%d", i+1, j), b.dropAt(done, all)
+			name, drop := fmt.Sprintf("layer%d.%d", i+1, j), b.Config().DropPathAt(done, all)
 			if o.Basic {
 				x = o.basicBlock(b, name, x, 64<<i, stride, drop)
 			} else {
@@ -246,11 +248,6 @@ func (b *Builder) pairs(name string, x *G.Node) *G.Node {
 		}
 	}
 	return b.AvgPool(name, x, 2, 2, 0)
-}
-
-// dropAt is the probability of dropping residual branch i of n.
-func (b *Builder) dropAt(i, n int) float64 {
-	return b.model.Config.DropPath * float64(i) / float64(max(n-1, 1))
 }
 
 // lastScale is the initial scale of a block's last batch normalisation.

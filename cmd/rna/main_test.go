@@ -177,6 +177,9 @@ func TestModelsAndVersion(t *testing.T) {
 	if out := mustRun(t, "models"); !strings.Contains(out, "25,557,032") || !strings.Contains(out, "lenet") {
 		t.Errorf("models: %s", out)
 	}
+	for name, family := range map[string]string{"repvgg": "vgg", "eva02": "vit", "resnt": "resnet"} {
+		fails(t, []string{"models", "--family", name}, `unknown family "`+name+`", did you mean "`+family+`"?`)
+	}
 	if out := mustRun(t, "version"); !strings.HasPrefix(out, "rna ") || strings.Count(out, "\n") != 2 {
 		t.Errorf("version: %s", out)
 	}

@@ -58,11 +58,22 @@ func families() (list []string) {
 	return list
 }
 
+// familyNear is the family that a wrong name may mean: that of a model whose name begins with it, as vgg for repvgg, or
+// one of a like name; "" without any.
+func familyNear(name string) string {
+	for _, a := range nn.Architectures() {
+		if name != "" && strings.HasPrefix(a.Name, name) {
+			return a.Family
+		}
+	}
+	return nearest.To(name, families())
+}
+
 // listModels writes a table of the models of a family, or of all models.
 func listModels(out io.Writer, family string) error {
 	if family != "" && !slices.Contains(families(), family) {
 		hint := ""
-		if n := nearest.To(family, families()); n != "" {
+		if n := familyNear(family); n != "" {
 			hint = fmt.Sprintf(", did you mean %q?", n)
 		}
 		return fmt.Errorf("unknown family %q%s (known: %s)", family, hint, strings.Join(families(), ", "))

@@ -3,14 +3,11 @@ package zoo
 import (
 	"cmp"
 	"fmt"
-	"math"
-	"strings"
 
 	G "gorgonia.org/gorgonia"
 
 	"onlinerna/nn"
 	"onlinerna/nn/op"
-	"onlinerna/nn/op/expr"
 )
 
 func init() {
@@ -55,10 +52,10 @@ func init() {
 // BEiT are the options of a vision transformer whose tokens know their places by biases of attention, as timm's with
 // use_rel_pos_bias. The head takes the mean of the patches.
 type BEiT struct {
-	Patch  int // height and width of a patch, which divide those of the image
-	Width  int // elements of a token, divided equally among the heads
-	Heads  int
-	Depth  int // blocks; 0 means 12
+	Patch  int // height and width of a patch, which divide those of the image; timm's patch_size
+	Width  int // elements of a token, divided equally among the heads; timm's embed_dim
+	Heads  int // timm's num_heads
+	Depth  int // blocks; 0 means 12; timm's depth
 	Hidden int // elements of a block's hidden layer; 0 means 4·Width; timm's mlp_ratio·embed_dim
 
 	LayerScale float64 // initial factor of each element of a residual branch; 0 means no factors; timm's init_values
@@ -75,7 +72,7 @@ type BEiT struct {
 
 // of makes a the architecture of the net.
 func (o BEiT) of(a nn.Architecture) nn.Architecture {
-	a.Init, a.Build, a.Block = beitInitial, o.Build, `^(blocks\.\d+)\.`
+	a.Init, a.Build, a.Block = evaInitial, o.Build, `^(blocks\.\d+)\.`
 	return a
 }
 
@@ -84,7 +81,8 @@ const mostPatches = 1 << 14
 
 // Build adds the layers to b.
 func (o BEiT) Build(builder *nn.Builder, x *G.Node) *G.Node {
-	b, depth := layer{builder}, cmp.Or(o.Depth, 12)
+	b := layer{builder}
+	o.Depth, o.Hidden = cmp.Or(o.Depth, 12), cmp.Or(o.Hidden, 4*o.Width)
 	b.options("BEiT", o).least(1, "Patch", "Width", "Heads").least(0, "Depth", "Hidden", "LayerScale").
 		multiple("Width", "Heads").probability("Dropout", "AttentionDropout")
 	if !b.multipleOf(x, o.Patch) {
@@ -97,17 +95,14 @@ func (o BEiT) Build(builder *nn.Builder, x *G.Node) *G.Node {
 		return nil
 	}
 	tokens := 1 + height*width
-	class := b.AddParam(nn.Param{Name: "cls_token", Shape: op.Shape{1, 1, o.Width},
-		Init: nn.Init{Distribution: nn.Normal, Scale: .02}, BiasOrNorm: true})
+	class := b.embedding("cls_token", 1, o.Width)
 	y := b.Conv("patch_embed.proj", x, nn.Conv{Filters: o.Width, Kernel: o.Patch, Stride: o.Patch, Bias: true})
 	y = b.Concat("tokens", 1, b.Expand("class", class, n, 1, o.Width), b.Apply("patches", op.Tokens{}, y))
 	y = b.rowDropout("pos_drop", b.Reshape("rows", y, n*tokens, o.Width), n, o.Dropout)
 	p := beitPlaces{n: n, tokens: tokens, offsets: (2*height-1)*(2*width-1) + 3,
-		index:  b.Constant("offsets", classOffsets(height, width)),
-		noBias: b.Constant("k_bias", op.New(op.T(op.Float64, o.Width)))}
-	for i := range depth {
-		drop := b.Config().DropPath * float64(i) / float64(max(depth-1, 1))
-		y = o.block(b, fmt.Sprintf("blocks.%d", i), y, p, drop)
+		index: b.Constant("offsets", classOffsets(height, width))}
+	for i := range o.Depth {
+		y = o.block(b, fmt.Sprintf("blocks.%d", i), y, p, b.Config().DropPathAt(i, o.Depth))
 	}
 	y = b.Slice("places", b.Reshape("by_image", y, n, tokens, o.Width), 1, 1, tokens)
 	y = b.GlobalAvgPool("pool", b.Apply("planes", op.Planes{Height: height, Width: width}, y))
@@ -115,41 +110,31 @@ func (o BEiT) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	return b.Linear("head", y, b.Config().Classes)
 }
 
-// beitPlaces are the tokens of n images, and nodes that all blocks share.
+// beitPlaces are the tokens of n images, and the offsets between them.
 type beitPlaces struct {
 	n, tokens, offsets int
-	index              *G.Node // of the offsets between tokens
-	noBias             *G.Node // of keys
+	index              *G.Node // of the offsets of pairs
 }
 
 // block adds attention(norm x) to x, then perceptron(norm y) to the sum y. drop is the probability of dropping either in
 // Train.
 func (o BEiT) block(b layer, name string, x *G.Node, p beitPlaces, drop float64) *G.Node {
-	scale := [2]func(y *G.Node) *G.Node{}
-	for i := range scale {
-		scale[i] = func(y *G.Node) *G.Node { return y }
-		if o.LayerScale > 0 {
-			gamma := b.AddParam(nn.Param{Name: fmt.Sprintf("%s.gamma_%d", name, i+1), Shape: op.Shape{o.Width},
-				Init: nn.Init{Distribution: nn.Constant, Scale: o.LayerScale}, BiasOrNorm: true})
-			scale[i] = func(y *G.Node) *G.Node {
-				return b.Map(fmt.Sprintf("%s.scale%d", name, i+1), expr.Arg(0).Mul(expr.Arg(1)), y, gamma)
-			}
-		}
-	}
+	gamma := b.factors(o.LayerScale, o.Width, name+".gamma_1", name+".gamma_2")
 	y := b.LayerNorm(name+".norm1", x, rowEps)
-	queries, values := b.zeros(name+".attn.q_bias", o.Width), b.zeros(name+".attn.v_bias", o.Width)
+	queries, values := b.vector(name+".attn.q_bias", o.Width, 0), b.vector(name+".attn.v_bias", o.Width, 0)
 	table := b.AddParam(nn.Param{Name: name + ".attn.relative_position_bias_table", Shape: op.Shape{p.offsets, o.Heads},
 		BiasOrNorm: true})
 	bias := b.Permute(name+".by_head", b.Gather(name+".by_pair", table, 0, p.index), 1, 0)
 	bias = b.Reshape(name+".bias", bias, o.Heads, p.tokens, p.tokens)
 	qkv := b.Apply(name+".attn.qkv", op.Linear{}, y, b.matrix(name+".attn.qkv", 3*o.Width, o.Width),
-		b.Concat(name+".attn.qkv.bias", 0, queries, p.noBias, values))
+		b.keyless(name+".attn", queries, values))
 	y = b.selfAttention(name+".attention", qkv, p.n, nn.Attention{Heads: o.Heads, Dropout: o.AttentionDropout}, bias)
 	y = b.rowDropout(name+".attn.proj_drop", b.Linear(name+".attn.proj", y, o.Width), p.n, o.Dropout)
-	x = b.rowResidual(name+".drop_path1", scale[0](y), x, p.n, drop)
-	y = ViT{Width: o.Width, Hidden: o.Hidden}.expand(b, name, ".mlp.fc1", b.LayerNorm(name+".norm2", x, rowEps))
+	x = b.rowResidual(name+".drop_path1", b.times(name+".scaled1", y, gamma[0]), x, p.n, drop)
+	y = b.GELU(name+".mlp.act", b.Linear(name+".mlp.fc1", b.LayerNorm(name+".norm2", x, rowEps), o.Hidden))
 	y = b.Linear(name+".mlp.fc2", b.rowDropout(name+".mlp.drop1", y, p.n, o.Dropout), o.Width)
-	return b.rowResidual(name+".drop_path2", scale[1](b.rowDropout(name+".mlp.drop2", y, p.n, o.Dropout)), x, p.n, drop)
+	y = b.times(name+".scaled2", b.rowDropout(name+".mlp.drop2", y, p.n, o.Dropout), gamma[1])
+	return b.rowResidual(name+".drop_path2", y, x, p.n, drop)
 }
 
 // classOffsets numbers the offsets between a class token and the tokens of patches. The last three are those from the
@@ -171,28 +156,4 @@ func classOffsets(height, width int) op.Tensor {
 		}
 	}
 	return op.Tensor{Shape: op.Shape{len(index)}, Data: index}
-}
-
-// beitInitial is the initial distribution of a parameter. The last layers of branches start the smaller the deeper they
-// are.
-func beitInitial(p nn.Param) nn.Init {
-	deviation := .02
-	switch {
-	case len(p.Shape) == 4:
-		return nn.FanInUniform(p.Shape[1:].Size())
-	case p.Name == "patch_embed.proj.bias" || len(p.Shape) > 2 || strings.HasSuffix(p.Name, "_bias_table"):
-		return p.Init
-	case len(p.Shape) == 1 && p.Init.Distribution == nn.Uniform: // a bias
-		return nn.Init{}
-	case len(p.Shape) == 1:
-		return p.Init
-	case p.Name == "head.weight":
-		deviation /= 1000
-	case strings.HasSuffix(p.Name, ".attn.proj.weight") || strings.HasSuffix(p.Name, ".mlp.fc2.weight"):
-		var block int
-		if _, err := fmt.Sscanf(p.Name, "blocks.%d.", &block); err == nil {
-			deviation /= math.Sqrt(2 * float64(block+1))
-		}
-	}
-	return nn.Init{Distribution: nn.Normal, Scale: deviation}
 }

@@ -6,9 +6,6 @@ import (
 	"onlinerna/nn"
 )
 
-// byobPair are timm's names of a convolution and its normalisation in nets of its byobnet.py.
-func byobPair(name string) [2]string { return [2]string{name + ".conv", name + ".bn"} }
-
 // byobInit are the initial values of timm's byobnet.py, where convolutions are depthwise or have one group.
 func byobInit(p nn.Param) nn.Init {
 	if len(p.Shape) == 4 {

@@ -69,8 +69,7 @@ func (o CaiT) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	}
 	s := x.Shape()
 	n, tokens := s[0], s[2]/o.Patch*(s[3]/o.Patch)
-	class := b.classToken(o.Width)
-	place := b.AddParam(nn.Param{Name: "pos_embed", Shape: op.Shape{1, tokens, o.Width}, BiasOrNorm: true})
+	class, place := b.embedding("cls_token", 1, o.Width), b.embedding("pos_embed", tokens, o.Width)
 	x = b.Conv("patch_embed.proj", x, nn.Conv{Filters: o.Width, Kernel: o.Patch, Stride: o.Patch, Bias: true})
 	x = b.Map("places", expr.Arg(0).Add(expr.Arg(1)), b.Apply("patches", op.Tokens{}, x), place)
 	x = b.Reshape("rows", x, n*tokens, o.Width)
@@ -83,20 +82,6 @@ func (o CaiT) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	}
 	y = b.LayerNorm("norm", y, rowEps)
 	return b.Linear("head", b.Dropout("head_drop", y, b.Config().Dropout), b.Config().Classes)
-}
-
-// classToken adds the class token.
-func (b layer) classToken(width int) *G.Node {
-	return b.AddParam(nn.Param{Name: "cls_token", Shape: op.Shape{1, 1, width}, BiasOrNorm: true})
-}
-
-// factors adds the factors of a block's branches.
-func (b layer) factors(initial float64, width int, names ...string) (list []*G.Node) {
-	for _, name := range names {
-		list = append(list, b.AddParam(nn.Param{Name: name, Shape: op.Shape{width}, BiasOrNorm: true,
-			Init: nn.Init{Distribution: nn.Constant, Scale: initial}}))
-	}
-	return list
 }
 
 // block adds attention of talking heads to the rows x of n images, then a perceptron to the sum.
@@ -167,16 +152,6 @@ func (o CaiT) classBlock(b layer, name string, class, patches *G.Node) *G.Node {
 	return b.Add(name+".add2", b.Scale(name+".scaled2", y, gamma[1]), class)
 }
 
-// sharedNorm adds the parameters of a layer normalisation of several rows.
-func (b layer) sharedNorm(name string, width int, eps float64) func(part string, x *G.Node) *G.Node {
-	weight := b.AddParam(nn.Param{Name: name + ".weight", Shape: op.Shape{width}, BiasOrNorm: true,
-		Init: nn.Init{Distribution: nn.Constant, Scale: 1}})
-	bias := b.bias(name, width)
-	return func(part string, x *G.Node) *G.Node {
-		return b.Apply(name+part, op.LayerNorm{Eps: eps}, x, weight, bias)
-	}
-}
-
 // classAttention is attention of the class tokens, one an image, to themselves and to the rows of patches.
 func (b layer) classAttention(name string, class, patches *G.Node, heads int) *G.Node {
 	if b.Err() != nil {
@@ -200,7 +175,7 @@ func classAttentionInitial(p nn.Param) nn.Init {
 	switch {
 	case len(p.Shape) == 4:
 		return nn.FanInUniform(p.Shape[1:].Size())
-	case len(p.Shape) == 2, p.Name == "cls_token", p.Name == "pos_embed":
+	case len(p.Shape) == 2:
 		return nn.Init{Distribution: nn.Normal, Scale: .02}
 	case p.Init.Distribution == nn.Uniform && !conv: // a bias
 		return nn.Init{}

@@ -122,14 +122,14 @@ func (o ConvNeXt) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	}
 	x = b.Conv(of.stem, x, nn.Conv{Filters: o.Width, Kernel: 4, Stride: 4, Bias: true})
 	x = b.pixelNorm(of.stemNorm, x)
-	done, last := 0, o.Blocks[0]+o.Blocks[1]+o.Blocks[2]+o.Blocks[3]-1
+	done, all := 0, sum(o.Blocks[:])
 	for i, n := range o.Blocks {
 		if i > 0 {
 			x = b.pixelNorm(fmt.Sprintf(of.downsample, of.step*i), x)
 			x = b.Conv(fmt.Sprintf(of.down, of.step*i), x, nn.Conv{Filters: o.Width << i, Kernel: 2, Stride: 2, Bias: true})
 		}
 		for j := range n {
-			drop := b.Config().DropPath * float64(done) / float64(max(last, 1))
+			drop := b.Config().DropPathAt(done, all)
 			x = o.block(b, of, fmt.Sprintf(of.block, of.step*i+of.from, j), x, drop)
 			done++
 		}
@@ -140,12 +140,16 @@ func (o ConvNeXt) Build(builder *nn.Builder, x *G.Node) *G.Node {
 
 // pixelNorm adds a layer normalisation of the channels of each pixel of x [N,C,H,W].
 func (b layer) pixelNorm(name string, x *G.Node) *G.Node {
+	return b.perPixel(name, x, func(x *G.Node) *G.Node { return b.LayerNorm(name, x, rowEps) })
+}
+
+// perPixel applies f to the pixels of images x.
+func (b layer) perPixel(name string, x *G.Node, f func(x *G.Node) *G.Node) *G.Node {
 	if b.Err() != nil {
 		return nil
 	}
 	s := x.Shape()
-	x = b.LayerNorm(name, b.Apply(name+".rows", op.Tokens{}, x), rowEps)
-	return b.Apply(name+".pixels", op.Planes{Height: s[2], Width: s[3]}, x)
+	return b.Apply(name+".pixels", op.Planes{Height: s[2], Width: s[3]}, f(b.Apply(name+".rows", op.Tokens{}, x)))
 }
 
 // block adds to x a depthwise convolution 7×7 followed by a perceptron of each pixel. drop is the probability of

@@ -113,11 +113,18 @@ func (o EfficientNet) tensorFlow(a nn.Architecture, size [2]int) nn.Architecture
 
 // EfficientNet are the options of a net of MBConv blocks.
 type EfficientNet struct {
-	Width, Depth float64  // factors of the channels and of the blocks of a stage; 0 means 1
-	Stages       []MBConv // nil means those of EfficientNet-B0
-	Last         int      // channels of the last convolution, before Width; 0 means four times those before it
-	Nearest      bool     // channels are the nearest multiples of 8, also those more than a tenth below
-	Timm         bool     // names are timm's, else torchvision's
+	// Width and Depth are factors of the channels and of the blocks of a stage; 0 means 1. They are torchvision's width_mult
+	// and depth_mult, timm's channel_multiplier and depth_multiplier.
+	Width, Depth float64
+
+	Stages []MBConv // nil means those of EfficientNet-B0; torchvision's inverted_residual_setting
+
+	// Last are the channels of the last convolution, before Width; 0 means four times those before it: torchvision's
+	// last_channel, timm's num_features.
+	Last int
+
+	Nearest bool // channels are the nearest multiples of 8, also those more than a tenth below: timm's round_limit=0
+	Timm    bool // names are timm's, else torchvision's
 
 	// Lite has ReLU6 for the activation and no excitation. Width leaves the first and the last convolution as they are,
 	// and Depth the first and the last stage: timm's fix_stem and fix_first_last.

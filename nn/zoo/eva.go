@@ -16,10 +16,10 @@ import (
 // Eva are the options of a vision transformer with rotary positions: timm's Eva, whose head takes the mean of the
 // patches.
 type Eva struct {
-	Patch  int // height and width of a patch, which divide those of the image
+	Patch  int // height and width of a patch, which divide those of the image; timm's patch_size
 	Width  int // elements of a token, divided equally among the heads; timm's embed_dim
-	Heads  int
-	Depth  int // blocks; 0 means 12
+	Heads  int // timm's num_heads
+	Depth  int // blocks; 0 means 12; timm's depth
 	Hidden int // elements of a block's hidden layer; 0 means 4·Width; timm's mlp_ratio·embed_dim
 
 	// DINOv3 takes angles of rotation, and pairs, as DINOv3 does, has no trained positions, and normalises patches before
@@ -71,7 +71,7 @@ func (v Eva) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	b := layer{builder}
 	b.options("Eva", v).least(1, "Patch", "Width", "Heads").
 		least(0, "Depth", "Hidden", "Grid", "Registers", "LayerScale", "Eps").
-		multiple("Width", "Heads").that(v.Width%(4*max(v.Heads, 1)) == 0, "Width", "divisible by 4·Heads").
+		multiple("Width", "Heads").that(v.Width/max(v.Heads, 1)%4 == 0, "Width", "divisible by 4·Heads").
 		that(!v.DINOv3 || v.Grid == 0, "Grid", "0 with DINOv3").
 		that(!v.SeparateMLP || v.SwiGLU, "SeparateMLP", "false without SwiGLU").
 		probability("Dropout", "AttentionDropout")
@@ -85,17 +85,14 @@ func (v Eva) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	r := rope{height: height, width: width, first: first, heads: v.Heads, head: v.Width / v.Heads,
 		centred: v.DINOv3, grid: v.Grid}
 	r.tables(b)
-	embedding := func(name string, rows int) *G.Node {
-		return b.AddParam(nn.Param{Name: name, Shape: op.Shape{1, rows, v.Width},
-			Init: nn.Init{Distribution: nn.Normal, Scale: .02}, BiasOrNorm: true})
-	}
-	all := []*G.Node{b.Expand("class", embedding(timmNames.class, 1), n, 1, v.Width)}
+	all := []*G.Node{b.Expand("class", b.embedding(timmNames.class, 1, v.Width), n, 1, v.Width)}
 	if v.Registers > 0 {
-		all = append(all, b.Expand("registers", embedding(registers, v.Registers), n, v.Registers, v.Width))
+		more := b.embedding(registers, v.Registers, v.Width)
+		all = append(all, b.Expand("registers", more, n, v.Registers, v.Width))
 	}
 	var place *G.Node
 	if !v.DINOv3 {
-		place = embedding(timmNames.place, tokens)
+		place = b.embedding(timmNames.place, tokens, v.Width)
 	}
 	y := b.Conv(timmNames.patches, x, nn.Conv{Filters: v.Width, Kernel: v.Patch, Stride: v.Patch, Bias: true})
 	y = b.Concat("tokens", 1, append(all, b.Apply("patches", op.Tokens{}, y))...)
@@ -104,8 +101,7 @@ func (v Eva) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	}
 	y = b.rowDropout(timmNames.dropPlaces, b.Reshape("rows", y, n*tokens, v.Width), n, v.Dropout)
 	for i := range v.Depth {
-		drop := b.Config().DropPath * float64(i) / float64(max(v.Depth-1, 1))
-		y = v.block(b, fmt.Sprintf(timmNames.block, i), y, n, r, drop)
+		y = v.block(b, fmt.Sprintf(timmNames.block, i), y, n, r, b.Config().DropPathAt(i, v.Depth))
 	}
 	y = b.Slice("all_patches", b.Reshape("by_image", y, n, tokens, v.Width), 1, first, tokens)
 	if v.DINOv3 {
@@ -121,21 +117,11 @@ func (v Eva) Build(builder *nn.Builder, x *G.Node) *G.Node {
 // block adds attention(norm x) to x, then perceptron(norm y) to the sum y, for the rows x of n images. drop is the
 // probability of dropping either in Train.
 func (v Eva) block(b layer, name string, x *G.Node, n int, r rope, drop float64) *G.Node {
-	scales := [2]func(*G.Node) *G.Node{v.scale(b, name+".gamma_1"), v.scale(b, name+".gamma_2")}
+	gamma := b.factors(v.LayerScale, v.Width, name+".gamma_1", name+".gamma_2")
 	y := v.attention(b, name, b.LayerNorm(name+timmNames.norm1, x, v.Eps), n, r)
-	x = b.rowResidual(name+".drop_path1", scales[0](y), x, n, drop)
+	x = b.rowResidual(name+".drop_path1", b.times(name+".scaled1", y, gamma[0]), x, n, drop)
 	y = v.perceptron(b, name+".mlp", b.LayerNorm(name+timmNames.norm2, x, v.Eps), n)
-	return b.rowResidual(name+".drop_path2", scales[1](y), x, n, drop)
-}
-
-// scale adds a parameter, if the options ask for it, by which its result multiplies the elements of rows.
-func (v Eva) scale(b layer, name string) func(*G.Node) *G.Node {
-	if v.LayerScale == 0 {
-		return func(x *G.Node) *G.Node { return x }
-	}
-	gamma := b.AddParam(nn.Param{Name: name, Shape: op.Shape{v.Width}, BiasOrNorm: true,
-		Init: nn.Init{Distribution: nn.Constant, Scale: v.LayerScale}})
-	return func(x *G.Node) *G.Node { return b.Map(name+".scale", expr.Arg(0).Mul(expr.Arg(1)), x, gamma) }
+	return b.rowResidual(name+".drop_path2", b.times(name+".scaled2", y, gamma[1]), x, n, drop)
 }
 
 // attention is that of a block.
@@ -154,7 +140,7 @@ func (v Eva) qkv(b layer, name string) []*G.Node {
 		if v.NoQKVBias {
 			return nil
 		}
-		return b.AddParam(nn.Param{Name: name, Shape: op.Shape{c}, BiasOrNorm: true})
+		return b.vector(name, c, 0)
 	}
 	var weight, query, value *G.Node
 	if v.SeparateQKV {
@@ -170,8 +156,7 @@ func (v Eva) qkv(b layer, name string) []*G.Node {
 	if v.NoQKVBias {
 		return []*G.Node{weight}
 	}
-	zeros := b.Constant(name+".k_bias", op.Tensor{Shape: op.Shape{c}, Data: make([]float64, c)})
-	return []*G.Node{weight, b.Concat(name+".qkv.bias", 0, query, zeros, value)}
+	return []*G.Node{weight, b.keyless(name, query, value)}
 }
 
 // perceptron is that of a block.
@@ -195,7 +180,8 @@ func (v Eva) perceptron(b layer, name string, x *G.Node, n int) *G.Node {
 	return b.rowDropout(name+".drop2", b.Linear(name+".fc2", x, v.Width), n, v.Dropout)
 }
 
-// evaInitial is the initial distribution of a parameter.
+// evaInitial is the initial distribution of a parameter, also of BEiT. The last layers of branches start the smaller the
+// deeper they are.
 func evaInitial(p nn.Param) nn.Init {
 	deviation, block := .02, 0
 	switch {
@@ -203,7 +189,7 @@ func evaInitial(p nn.Param) nn.Init {
 		return nn.FanInUniform(p.Shape[1:].Size())
 	case len(p.Shape) == 1 && p.Init.Distribution == nn.Uniform && !strings.HasPrefix(p.Name, timmNames.patches):
 		return nn.Init{} // a bias
-	case len(p.Shape) != 2:
+	case len(p.Shape) != 2, strings.HasSuffix(p.Name, "_bias_table"):
 		return p.Init
 	case strings.HasPrefix(p.Name, timmNames.head):
 		deviation *= .001

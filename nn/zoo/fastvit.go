@@ -33,7 +33,7 @@ func init() {
 			Size:          256,
 			Resize:        284,
 			Interpolation: bicubic,
-			Block:         timmStage,
+			Block:         `^(stem|stages\.\d\.blocks\.\d+|final_conv)\.`,
 			Init:          fastViTInitial,
 			Build:         v.net.Build,
 		}
@@ -65,12 +65,15 @@ func (o FastViT) Build(builder *nn.Builder, x *G.Node) *G.Node {
 		c := o.Channels
 		b.options("FastViT", o).that(c[i+1]%max(c[i], 1) == 0, "Channels", "numbers of which each divides the next")
 	}
+	if b.Err() != nil {
+		return nil
+	}
 	gelu := nn.Activation((*nn.Builder).GELU)
 	c := o.Channels[0]
 	x = b.mobileOne("stem.0", x, nn.Conv{Filters: c, Kernel: 3, Stride: 2}, false, gelu)
 	x = b.mobileOne("stem.1", x, nn.Conv{Filters: c, Kernel: 3, Stride: 2, Groups: c}, false, gelu)
 	x = b.mobileOne("stem.2", x, nn.Conv{Filters: c, Kernel: 1}, false, gelu)
-	done, last := 0, o.Blocks[0]+o.Blocks[1]+o.Blocks[2]+o.Blocks[3]-1
+	done, all := 0, sum(o.Blocks[:])
 	for i, n := range o.Blocks {
 		stage := fmt.Sprintf("stages.%d", i)
 		if i > 0 && o.Channels[i] != c {
@@ -87,7 +90,7 @@ func (o FastViT) Build(builder *nn.Builder, x *G.Node) *G.Node {
 			x = b.Add(stage+".pos_emb", b.conv(stage+".pos_emb.pos_enc", x, by), x)
 		}
 		for j := range n {
-			drop := b.Config().DropPath * float64(done) / float64(max(last, 1))
+			drop := b.Config().DropPathAt(done, all)
 			name, branch, part := fmt.Sprintf("%s.blocks.%d", stage, j), "", ""
 			if attends {
 				branch, part = "2", "_2"
@@ -153,10 +156,9 @@ func (b layer) exciteByMean(name string, channels int) func(x *G.Node) *G.Node {
 		return []*G.Node{weight, bias}
 	}
 	first, second := add(name+".fc1", narrow, channels), add(name+".fc2", channels, narrow)
-	conv := op.Conv2D{Stride: [2]int{1, 1}, Dilation: [2]int{1, 1}, Groups: 1}
 	return func(x *G.Node) *G.Node {
-		m := b.Apply(name+".fc1", conv, append([]*G.Node{b.pixel(name+".mean", x)}, first...)...)
-		m = b.Apply(name+".fc2", conv, append([]*G.Node{b.ReLU(name+".act", m)}, second...)...)
+		m := b.Apply(name+".fc1", point, append([]*G.Node{b.pixel(name+".mean", x)}, first...)...)
+		m = b.Apply(name+".fc2", point, append([]*G.Node{b.ReLU(name+".act", m)}, second...)...)
 		return b.Scale(name+".scale", x, b.Sigmoid(name+".gate", m))
 	}
 }

@@ -26,26 +26,18 @@ func init() {
 	}
 }
 
-// torchInit are PyTorch's own initial values of convolutions, which nets have that set none.
-func torchInit(p nn.Param) nn.Init {
-	if len(p.Shape) == 4 {
-		return nn.FanInUniform(p.Shape[1:].Size())
-	}
-	return p.Init
-}
-
 // GhostNet are the options of a net whose convolutions make half of their channels from the other half, each from one.
 type GhostNet struct {
-	Width  float64        // factor of the channels, which are rounded to multiples of 4; 0 means 1
+	Width  float64        // factor of the channels, which are rounded to multiples of 4; 0 means 1; timm's width
 	Stages [][]GhostBlock // nil means the paper's; timm's cfgs
 }
 
-// GhostBlock are the options of a block.
+// GhostBlock are the options of a block: timm's k, t, c, s and se_ratio.
 type GhostBlock struct {
 	Kernel    int // of the depthwise convolutions of a stride of 2, odd
 	Wide, Out int // channels between and of the result, before Width
 	Stride    int
-	Excite    float64 // channels of squeeze-and-excitation by those between; 0: there is none; timm's se_ratio
+	Excite    float64 // channels of squeeze-and-excitation by those between; 0: there is none
 }
 
 var ghostNet = [][]GhostBlock{

@@ -88,7 +88,7 @@ func (b layer) inception(name string, x *G.Node, channels [6]int) *G.Node {
 
 // basic is torchvision's BasicConv2d: the convolution name.conv, the batch normalisation name.bn and a ReLU.
 func (b layer) basic(name string, x *G.Node, c nn.Conv) *G.Node {
-	return b.convNorm([2]string{name + ".conv", name + ".bn"}, x, c, (*nn.Builder).ReLU)
+	return b.bnConv(name, x, c, (*nn.Builder).ReLU)
 }
 
 // spread gives convolutions and linear layers weights of a standard deviation. Biases are as nn's. torchvision cuts the

@@ -6,7 +6,6 @@ import (
 	G "gorgonia.org/gorgonia"
 
 	"onlinerna/nn"
-	"onlinerna/nn/op"
 	"onlinerna/nn/op/expr"
 )
 
@@ -39,7 +38,7 @@ func init() {
 			Reference:     "PaddlePaddle, PP-HGNetV2, 2023",
 			Resize:        232,
 			Interpolation: bicubic,
-			Block:         `^(stages\.\d+\.blocks\.\d+)\.`,
+			Block:         `^(stem|stages\.\d+\.blocks\.\d+)\.`,
 			Init: func(p nn.Param) nn.Init {
 				if p.Name == "head.fc.bias" {
 					return nn.Init{}
@@ -61,9 +60,9 @@ type HGNetV2 struct {
 
 // HGStage are the options of a stage. All but the first begin with a depthwise convolution of stride 2.
 type HGStage struct {
-	Inner, Out     int  // channels of the layers and of the blocks
-	Blocks, Layers int  // layers are those of a block
-	Kernel         int  // odd
+	Inner, Out     int  // channels of the layers and of the blocks; timm's mid_chs and out_chs
+	Blocks, Layers int  // layers are those of a block; timm's blocks and layer_num
+	Kernel         int  // odd; timm's kernel_size
 	Light          bool // layers are a 1×1 convolution and a depthwise one; timm's light_block
 }
 
@@ -85,18 +84,18 @@ func (o HGNetV2) Build(builder *nn.Builder, x *G.Node) *G.Node {
 		return nil
 	}
 	x = o.stem(b, x)
-	in, done, last := o.Stem[1], 0, -1
+	in, done, all := o.Stem[1], 0, 0
 	for _, s := range o.Stages {
-		last += s.Blocks
+		all += s.Blocks
 	}
 	for i, s := range o.Stages {
 		name := fmt.Sprintf("stages.%d", i)
 		if i > 0 {
 			down := nn.Conv{Filters: in, Kernel: 3, Stride: 2, Groups: in}
-			x = b.convNorm(byobPair(name+".downsample"), x, down, nil)
+			x = b.bnConv(name+".downsample", x, down, nil)
 		}
 		for j := range s.Blocks {
-			drop := b.Config().DropPath * float64(done) / float64(max(last, 1))
+			drop := b.Config().DropPathAt(done, all)
 			block := fmt.Sprintf("%s.blocks.%d", name, j)
 			y := o.block(b, block, x, s)
 			if j > 0 {
@@ -133,17 +132,10 @@ func (o HGNetV2) act(b layer, name string, x *G.Node, c nn.Conv) *G.Node {
 
 // affine is the trained factor and summand, if there are any.
 func (o HGNetV2) affine(b layer, name string, x *G.Node) *G.Node {
-	if !o.Affine {
+	if !o.Affine || b.Err() != nil {
 		return x
 	}
-	one := nn.Init{Distribution: nn.Constant, Scale: 1}
-	scale := b.AddParam(nn.Param{Name: name + ".scale", Shape: op.Shape{1}, Init: one, BiasOrNorm: true})
-	bias := b.AddParam(nn.Param{Name: name + ".bias", Shape: op.Shape{1}, BiasOrNorm: true})
-	if b.Err() != nil {
-		return nil
-	}
-	c := x.Shape()[1] // sums of channels, then of their sums, take less time than one of all
-	scale, bias = b.Expand(name+".scales", scale, c), b.Expand(name+".biases", bias, c)
+	scale, bias := b.scalars(name, x.Shape()[1])
 	return b.Map(name, expr.Arg(0).Mul(expr.Arg(1)).Add(expr.Arg(2)), x, scale, bias)
 }
 
@@ -153,7 +145,7 @@ func (o HGNetV2) block(b layer, name string, x *G.Node, s HGStage) *G.Node {
 	for i := range s.Layers {
 		at := fmt.Sprintf("%s.layers.%d", name, i)
 		if s.Light {
-			x = b.convNorm(byobPair(at+".conv1"), x, nn.Conv{Filters: s.Inner, Kernel: 1}, nil)
+			x = b.bnConv(at+".conv1", x, nn.Conv{Filters: s.Inner, Kernel: 1}, nil)
 			at, same.Groups = at+".conv2", s.Inner
 		}
 		x = o.act(b, at, x, same)

@@ -7,7 +7,6 @@ import (
 	G "gorgonia.org/gorgonia"
 
 	"onlinerna/nn"
-	"onlinerna/nn/op"
 	"onlinerna/nn/op/expr"
 )
 
@@ -112,17 +111,8 @@ func (b inceptionV3) chain(name string, x *G.Node, list ...kernel) *G.Node {
 
 // around is a 1×1 convolution of the means over the 3×3 pixels that there are.
 func (b inceptionV3) around(name string, x *G.Node, filters int) *G.Node {
-	if b.Err() != nil {
-		return nil
-	}
-	height, width := x.Shape()[2], x.Shape()[3]
-	count := func(i, n int) float64 { return float64(min(i+1, n-1) - max(i-1, 0) + 1) }
-	by := op.New(op.T(op.Float64, 1, 1, height, width))
-	for i := range by.Data.([]float64) {
-		by.Data.([]float64)[i] = 9 / (count(i/width, height) * count(i%width, width))
-	}
-	x = b.Map(name+".0", expr.Arg(0).Mul(expr.Arg(1)), b.AvgPool(name+".sums", x, 3, 1, 1), b.Constant(name+".by", by))
-	return b.same(name+".1", x, filters, 1, 1)
+	mean, by := b.meanWithin(name+".0", x)
+	return b.same(name+".1", b.Scale(name+".0", mean, by), filters, 1, 1)
 }
 
 // v4A has kernels of 1×1, 3×3 and twice 3×3 pixels.

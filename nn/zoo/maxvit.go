@@ -76,13 +76,10 @@ func (o MaxViT) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	gelu := nn.Activation((*nn.Builder).GELU)
 	x = b.norm("stem.0", x, nn.Conv{Filters: o.Stem, Kernel: 3, Stride: 2}, gelu)
 	x = b.conv("stem.1.0", x, nn.Conv{Filters: o.Stem, Kernel: 3, Bias: true})
-	done, last, in := 0, -1, o.Stem
-	for _, n := range o.Layers {
-		last += n
-	}
+	done, all, in := 0, sum(o.Layers), o.Stem
 	for i, n := range o.Layers {
 		for j := range n {
-			drop := b.Config().DropPath * float64(done) / float64(max(last, 1))
+			drop := b.Config().DropPathAt(done, all)
 			name, stride := fmt.Sprintf("blocks.%d.layers.%d.layers", i, j), 1
 			if j == 0 {
 				stride = 2

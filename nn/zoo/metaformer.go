@@ -80,7 +80,7 @@ type MetaFormer struct {
 	Channels [4]int // timm's dims
 
 	Pools     bool // tokens are mixed by pooling, and normalised by image: timm's Pooling, else its SepConv
-	Attention int  // of the last stages: they mix tokens by attention
+	Attention int  // the number of stages, the last ones, that mix tokens by attention: in timm's token_mixers
 	Head      int  // elements of a head; 0 means 32; timm's head_dim
 
 	// V2 normalises what the stem makes and what each later stage takes, multiplies shortcuts of the last two stages by
@@ -114,7 +114,7 @@ func (o MetaFormer) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	if o.V2 {
 		x = b.pixelScale("stem.norm", x)
 	}
-	done, last := 0, o.Blocks[0]+o.Blocks[1]+o.Blocks[2]+o.Blocks[3]-1
+	done, all := 0, sum(o.Blocks[:])
 	for i, n := range o.Blocks {
 		name := fmt.Sprintf("stages.%d", i)
 		if i > 0 && o.Channels[i] != o.Channels[i-1] {
@@ -131,7 +131,7 @@ func (o MetaFormer) Build(builder *nn.Builder, x *G.Node) *G.Node {
 			x = b.rows(name, x)
 		}
 		for j := range n {
-			drop := b.Config().DropPath * float64(done) / float64(max(last, 1))
+			drop := b.Config().DropPathAt(done, all)
 			x = o.block(b, fmt.Sprintf("%s.blocks.%d", name, j), x, o.V2 && i > 1, drop)
 			done++
 		}
@@ -153,20 +153,17 @@ func (b layer) pixelScale(name string, x *G.Node) *G.Node {
 	if b.Err() != nil {
 		return nil
 	}
-	s := slices.Clone(x.Shape())
-	weight, zero := b.scaleParams(name, s[1])
-	if len(s) == 2 {
-		return b.Apply(name, op.LayerNorm{Eps: rowEps}, x, weight, zero)
+	weight, zero := b.scaleParams(name, x.Shape()[1])
+	norm := func(x *G.Node) *G.Node { return b.Apply(name, op.LayerNorm{Eps: rowEps}, x, weight, zero) }
+	if len(x.Shape()) == 2 {
+		return norm(x)
 	}
-	x = b.Apply(name, op.LayerNorm{Eps: rowEps}, b.Apply(name+".rows", op.Tokens{}, x), weight, zero)
-	return b.Apply(name+".pixels", op.Planes{Height: s[2], Width: s[3]}, x)
+	return b.perPixel(name, x, norm)
 }
 
 // scaleParams are the weights of a normalisation without a bias, and zeros in its place.
 func (b layer) scaleParams(name string, c int) (weight, zero *G.Node) {
-	weight = b.AddParam(nn.Param{Name: name + ".weight", Shape: op.Shape{c}, BiasOrNorm: true,
-		Init: nn.Init{Distribution: nn.Constant, Scale: 1}})
-	return weight, b.Constant(name+".zero", op.Tensor{Shape: op.Shape{c}, Data: make([]float64, c)})
+	return b.vector(name+".weight", c, 1), b.Constant(name+".zero", op.New(op.T(op.Float64, c)))
 }
 
 // block adds to images or rows x the mixture of normalised tokens, then a perceptron of each to the sum. Shortcuts are
@@ -220,22 +217,10 @@ func (o MetaFormer) mix(b layer, name string, x *G.Node) *G.Node {
 	}
 }
 
-// poolAround subtracts images x from the means of 3×3 pixels, or of those within the image.
+// poolAround subtracts images x from the means of 3×3 pixels.
 func (b layer) poolAround(name string, x *G.Node) *G.Node {
-	if b.Err() != nil {
-		return nil
-	}
-	s := slices.Clone(x.Shape())
-	share := make([]float64, 0, s[2]*s[3])
-	within := func(i, n int) int { return min(i+1, n-1) - max(i-1, 0) + 1 }
-	for i := range s[2] {
-		for j := range s[3] {
-			share = append(share, 9/float64(within(i, s[2])*within(j, s[3])))
-		}
-	}
-	shares := b.Constant(name+".shares", op.Tensor{Shape: op.Shape{1, 1, s[2], s[3]}, Data: share})
-	y := b.AvgPool(name+".pool", x, 3, 1, 1)
-	return b.Map(name, expr.Arg(0).Mul(expr.Arg(1)).Sub(expr.Arg(2)), y, shares, x)
+	mean, by := b.meanWithin(name, x)
+	return b.Map(name, expr.Arg(0).Mul(expr.Arg(1)).Sub(expr.Arg(2)), mean, by, x)
 }
 
 // dense adds a linear layer of rows, or a convolution 1×1 of images.
@@ -249,17 +234,12 @@ func (o MetaFormer) dense(b layer, name string, x *G.Node, out int, bias bool) *
 	return b.Apply(name, op.Linear{}, x, b.matrix(name, out, x.Shape()[1]))
 }
 
-// starReLU is the scaled square of a ReLU plus a bias, both of which are trained. They are repeated for each channel,
-// since the gradients of channels are summed up faster than those of a scalar.
+// starReLU is the scaled square of a ReLU plus a bias, both of which are trained.
 func (b layer) starReLU(name string, x *G.Node) *G.Node {
 	if b.Err() != nil {
 		return nil
 	}
-	scale := b.AddParam(nn.Param{Name: name + ".scale", Shape: op.Shape{1}, BiasOrNorm: true,
-		Init: nn.Init{Distribution: nn.Constant, Scale: 1}})
-	bias := b.AddParam(nn.Param{Name: name + ".bias", Shape: op.Shape{1}, BiasOrNorm: true})
-	c := x.Shape()[1]
-	scale, bias = b.Expand(name+".scales", scale, c), b.Expand(name+".biases", bias, c)
+	scale, bias := b.scalars(name, x.Shape()[1])
 	return b.Map(name, expr.Arg(0).Max(expr.Const(0)).Square().Mul(expr.Arg(1)).Add(expr.Arg(2)), x, scale, bias)
 }
 
@@ -279,7 +259,5 @@ func (b layer) channelScale(name string, x *G.Node, initial float64) *G.Node {
 	if b.Err() != nil {
 		return nil
 	}
-	factor := b.AddParam(nn.Param{Name: name + ".scale", Shape: op.Shape{x.Shape()[1]}, BiasOrNorm: true,
-		Init: nn.Init{Distribution: nn.Constant, Scale: initial}})
-	return b.Map(name, expr.Arg(0).Mul(expr.Arg(1)), x, factor)
+	return b.Scale(name, x, b.vector(name+".scale", x.Shape()[1], initial))
 }

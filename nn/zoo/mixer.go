@@ -135,15 +135,6 @@ func (o Mixer) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	return b.Linear("head", b.Dropout("head_drop", x, b.Config().Dropout), b.Config().Classes)
 }
 
-// perceptron has two linear layers and a GELU, and as many outputs as inputs.
-func (b layer) perceptron(name string, x *G.Node, hidden int) *G.Node {
-	if b.Err() != nil {
-		return nil
-	}
-	y := b.GELU(name+".act", b.Linear(name+".fc1", x, hidden))
-	return b.Linear(name+".fc2", y, x.Shape()[1])
-}
-
 // acrossTokens applies f to rows of an element of all tokens of an image, for the rows x of n images.
 func (b layer) acrossTokens(name string, x *G.Node, n int, f func(*G.Node) *G.Node) *G.Node {
 	if b.Err() != nil {
@@ -158,11 +149,7 @@ func (b layer) acrossTokens(name string, x *G.Node, n int, f func(*G.Node) *G.No
 
 // scaled is a block of ResMLP for the rows x of n images.
 func (o Mixer) scaled(b layer, name string, x *G.Node, n int) *G.Node {
-	var factors [2]*G.Node
-	for i := range factors {
-		factors[i] = b.AddParam(nn.Param{Name: fmt.Sprintf("%s.ls%d", name, i+1), Shape: op.Shape{o.Width}, BiasOrNorm: true,
-			Init: nn.Init{Distribution: nn.Constant, Scale: o.LayerScale}})
-	}
+	factors := b.factors(o.LayerScale, o.Width, name+".ls1", name+".ls2")
 	y := b.acrossTokens(name+".linear_tokens", b.affine(name+".norm1", x), n, func(y *G.Node) *G.Node {
 		return b.Linear(name+".linear_tokens", y, x.Shape()[0]/n)
 	})

@@ -87,16 +87,16 @@ type MobileViT struct {
 	Heads  int // of attention; 0 means 4; timm's num_heads
 
 	// Separable weighs the keys of a patch's place by one softmax, as MobileViT V2 does, in place of attention with heads,
-	// and leaves out the convolution that fuses its result with its input.
+	// and leaves out the convolution that fuses its result with its input: timm's mobilevit2 in place of its mobilevit.
 	Separable bool
 }
 
 // MobileViTStage are inverted residuals and, unless Depth is 0, a block of attention behind them.
 type MobileViTStage struct {
-	Stride    int // of the first residual, 1 or 2
-	Blocks    int // residuals
+	Stride    int // of the first residual, 1 or 2; timm's s
+	Blocks    int // residuals; timm's d
 	Expansion int // channels between by those of the input; timm's br
-	Out       int // channels
+	Out       int // channels; timm's c
 	Depth     int // transformer's blocks; timm's transformer_depth
 	Width     int // elements of a token, divided equally among the heads; timm's transformer_dim
 }
@@ -124,14 +124,14 @@ func (o MobileViT) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	if !o.check(b) {
 		return nil
 	}
-	x = b.convNorm(byobPair("stem"), x, nn.Conv{Filters: o.Stem, Kernel: 3, Stride: 2}, (*nn.Builder).SiLU)
-	in, done, last := o.Stem, 0, -1
+	x = b.bnConv("stem", x, nn.Conv{Filters: o.Stem, Kernel: 3, Stride: 2}, (*nn.Builder).SiLU)
+	in, done, all := o.Stem, 0, 0
 	for _, s := range o.Stages {
-		last += s.Blocks + min(s.Depth, 1)
+		all += s.Blocks + min(s.Depth, 1)
 	}
 	next := func() float64 { // the probability of dropping the next block's branches
 		done++
-		return b.Config().DropPath * float64(done-1) / float64(max(last, 1))
+		return b.Config().DropPathAt(done-1, all)
 	}
 	for i, s := range o.Stages {
 		for j := range s.Blocks {
@@ -147,7 +147,7 @@ func (o MobileViT) Build(builder *nn.Builder, x *G.Node) *G.Node {
 		}
 	}
 	if o.Last > 0 {
-		x = b.convNorm(byobPair("final_conv"), x, nn.Conv{Filters: o.Last, Kernel: 1}, (*nn.Builder).SiLU)
+		x = b.bnConv("final_conv", x, nn.Conv{Filters: o.Last, Kernel: 1}, (*nn.Builder).SiLU)
 	}
 	return b.byobHead(x)
 }
@@ -159,11 +159,10 @@ func (o MobileViT) residual(b layer, name string, x *G.Node, in int, s MobileViT
 	if adds {
 		scale = 0
 	}
-	y := b.convNorm(byobPair(name+".conv1_1x1"), x, nn.Conv{Filters: wide, Kernel: 1}, (*nn.Builder).SiLU)
+	y := b.bnConv(name+".conv1_1x1", x, nn.Conv{Filters: wide, Kernel: 1}, (*nn.Builder).SiLU)
 	deep := nn.Conv{Filters: wide, Kernel: 3, Stride: s.Stride, Groups: wide}
-	y = b.convNorm(byobPair(name+".conv2_kxk"), y, deep, (*nn.Builder).SiLU)
-	last := byobPair(name + ".conv3_1x1")
-	y = b.BatchNorm(last[1], b.conv(last[0], y, nn.Conv{Filters: s.Out, Kernel: 1}), scale)
+	y = b.bnConv(name+".conv2_kxk", y, deep, (*nn.Builder).SiLU)
+	y = b.BatchNorm(name+".conv3_1x1.bn", b.conv(name+".conv3_1x1.conv", y, nn.Conv{Filters: s.Out, Kernel: 1}), scale)
 	if !adds {
 		return y
 	}
@@ -172,7 +171,7 @@ func (o MobileViT) residual(b layer, name string, x *G.Node, in int, s MobileViT
 
 // attention is a transformer between convolutions, the last of which takes x, too.
 func (o MobileViT) attention(b layer, name string, x *G.Node, s MobileViTStage, drop float64) *G.Node {
-	y := b.convNorm(byobPair(name+".conv_kxk"), x, nn.Conv{Filters: s.Out, Kernel: 3}, (*nn.Builder).SiLU)
+	y := b.bnConv(name+".conv_kxk", x, nn.Conv{Filters: s.Out, Kernel: 3}, (*nn.Builder).SiLU)
 	y = b.conv(name+".conv_1x1", y, nn.Conv{Filters: s.Width, Kernel: 1})
 	if b.Err() != nil {
 		return nil
@@ -189,9 +188,9 @@ func (o MobileViT) attention(b layer, name string, x *G.Node, s MobileViTStage, 
 	}
 	y = b.together(name, b.LayerNorm(name+".norm", y, mobileViTEps), n, height, width)
 	y = b.bilinear(name+".restore", y, before[2], before[3], false)
-	y = b.convNorm(byobPair(name+".conv_proj"), y, nn.Conv{Filters: s.Out, Kernel: 1}, (*nn.Builder).SiLU)
+	y = b.bnConv(name+".conv_proj", y, nn.Conv{Filters: s.Out, Kernel: 1}, (*nn.Builder).SiLU)
 	y = b.Concat(name+".concat", 1, x, y)
-	return b.convNorm(byobPair(name+".conv_fusion"), y, nn.Conv{Filters: s.Out, Kernel: 3}, (*nn.Builder).SiLU)
+	return b.bnConv(name+".conv_fusion", y, nn.Conv{Filters: s.Out, Kernel: 3}, (*nn.Builder).SiLU)
 }
 
 // block is a transformer's for the rows x of n images, which are four sequences each. It drops whole images.
@@ -212,7 +211,7 @@ func (o MobileViT) separable(b layer, name string, x *G.Node, s MobileViTStage, 
 	}
 	x = b.bilinear(name+".fill", x, even(x.Shape()[2]), even(x.Shape()[3]), true)
 	deep := nn.Conv{Filters: s.Out, Kernel: 3, Groups: s.Out}
-	x = b.convNorm(byobPair(name+".conv_kxk"), x, deep, (*nn.Builder).SiLU)
+	x = b.bnConv(name+".conv_kxk", x, deep, (*nn.Builder).SiLU)
 	x = b.conv(name+".conv_1x1", x, nn.Conv{Filters: s.Width, Kernel: 1})
 	if b.Err() != nil {
 		return nil
@@ -233,7 +232,7 @@ func (o MobileViT) separable(b layer, name string, x *G.Node, s MobileViTStage, 
 		x = b.Add(name+".add2", b.StochasticDepth(name+".drop_path2", y, drop), x)
 	}
 	x = b.together(name, b.rows(name+".norm", b.GroupNorm(name+".norm", x, 1, mobileViTEps)), n, height, width)
-	return b.convNorm(byobPair(name+".conv_proj"), x, nn.Conv{Filters: s.Out, Kernel: 1}, nil)
+	return b.bnConv(name+".conv_proj", x, nn.Conv{Filters: s.Out, Kernel: 1}, nil)
 }
 
 // weighed multiplies values above 0 by the mean of a row's keys, whose weights are the softmax of its queries:

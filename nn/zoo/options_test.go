@@ -72,11 +72,19 @@ func TestOptions(t *testing.T) {
 			"nn.ResNet.Stem is [32 0 64]: must be numbers of at least 1, or 0 all"},
 		{nn.ResNet{Blocks: [4]int{1, 1, 1, 1}, AvgDown: true, Dilate: [3]bool{2: true}},
 			"nn.ResNet.Dilate is [false false true]: must be false with AvgDown"},
-		{nn.ResNet{Blocks: [4]int{1, 1, 1, 1}, Scale: 1}, "nn.ResNet.Scale is 1: must be 0 or at least 2"},
+		{nn.ResNet{Blocks: [4]int{1, 1, 1, 1}, Scale: 1}, "nn.ResNet.Scale is 1: must be 0, or from 2 to 64"},
+		{nn.ResNet{Blocks: [4]int{1, 1, 1, 1}, Scale: 1 << 50}, "nn.ResNet.Scale is 1125899906842624: must be 0, or from 2 to 64"},
 		{nn.ResNet{Blocks: [4]int{1, 1, 1, 1}, Scale: 2, Basic: true},
 			"nn.ResNet.Scale is 2: must be 0 with Basic or Dilate"},
 		{nn.ResNet{Blocks: [4]int{1, 1, 1, 1}, Excite: 2}, "nn.ResNet.Excite is 2: must be at least 0 and at most 1"},
 		{zoo.AlexNet{Narrow: 65}, "zoo.AlexNet.Narrow is 65: must be at most 64"},
+		{zoo.BEiT{Patch: 8, Width: 25, Heads: 4}, "zoo.BEiT.Width is 25: must be divisible by Heads, which is 4"},
+		{zoo.BEiT{Patch: 8, Width: 24, Heads: 4, Dropout: 1}, "zoo.BEiT.Dropout is 1: must be at least 0 and below 1"},
+		{zoo.Swin{Blocks: [4]int{1, 1, 1, 1}, Width: 8, Heads: 2, Timm: true}, "zoo.Swin.Timm is true: must be false without V2"},
+		{zoo.Swin{Blocks: [4]int{1, 1, 1, 1}, Width: 8, Heads: 2, Pretrained: [4]int{6, 6, 6, 6}},
+			"zoo.Swin.Pretrained is [6 6 6 6]: must be 0 without Timm"},
+		{zoo.Swin{Blocks: [4]int{1, 1, 1, 1}, Width: 8, Heads: 2, V2: true, Timm: true, Window: 3},
+			"windows of 3×3 tokens do not divide images of 16×16: choose an input size of 96"},
 		{zoo.CaiT{Patch: 8, Width: 25, Heads: 4, Depth: 1}, "zoo.CaiT.Width is 25: must be divisible by Heads, which is 4"},
 		{zoo.CaiT{Patch: 8, Width: 24, Heads: 4}, "zoo.CaiT.Depth is 0: must be at least 1"},
 		{zoo.XCiT{Patch: 4, Width: 24, Heads: 4, Depth: 1}, "zoo.XCiT.Patch is 4: must be 8 or 16"},
@@ -292,6 +300,7 @@ var small = []struct {
 	{zoo.DenseNet{Growth: 4, Blocks: []int{1, 1, 1}, Stem: 8, Small: true}, 4},
 	{zoo.EfficientNet{Width: .1, Depth: .1, Nearest: true}, 1},
 	{zoo.Eva{Patch: 8, Width: 24, Depth: 1, Heads: 3, Grid: 2, LayerScale: .1, SwiGLU: true}, 0},
+	{zoo.BEiT{Patch: 8, Width: 24, Depth: 1, Heads: 3, LayerScale: .1}, 0},
 	{zoo.HGNetV2{Stem: [2]int{8, 8}, Last: 8,
 		Stages: []zoo.HGStage{{Inner: 8, Out: 8, Blocks: 1, Layers: 1, Kernel: 3, Light: true}}}, 1},
 	{zoo.GhostNet{Width: .1}, 1}, {zoo.InceptionV4{Narrow: 16}, 75}, {zoo.InceptionV4{Narrow: 16, Residual: true}, 75},
@@ -311,6 +320,7 @@ var small = []struct {
 	{zoo.SqueezeNet{Version: "1_0", Narrow: 8}, 21}, {zoo.SqueezeNet{Version: "1_1", Narrow: 8}, 17},
 	{zoo.Swin{Blocks: [4]int{1, 1, 1, 1}, Width: 8, Heads: 2}, 0},
 	{zoo.Swin{Blocks: [4]int{1, 1, 1, 1}, Width: 8, Heads: 2, V2: true}, 0},
+	{zoo.Swin{Blocks: [4]int{1, 1, 1, 1}, Width: 8, Heads: 2, Window: 8, V2: true, Timm: true}, 0},
 	{zoo.MobileNetV4{Stem: 8, Stages: [][]zoo.UniversalBlock{{{Plain: 3, Stride: 2, Out: 8, Blocks: 1}}}}, 1},
 	{zoo.MobileViT{Stem: 8,
 		Stages: []zoo.MobileViTStage{{Stride: 2, Blocks: 1, Expansion: 1, Out: 8, Depth: 1, Width: 8}}}, 1},
@@ -322,7 +332,7 @@ var small = []struct {
 	{zoo.WideResNet{Depth: 10}, 1},
 }
 
-// Each number that is negative is refused by name, and no number makes a constructor panic.
+// Each number that is negative is refused by name, and no number makes a constructor panic or build without end.
 func TestOptionNumbers(t *testing.T) {
 	for _, c := range small {
 		typ := reflect.TypeOf(c.o)
@@ -338,6 +348,7 @@ func TestOptionNumbers(t *testing.T) {
 			var negative func(v reflect.Value)
 			switch typ.Field(i).Type.Kind() {
 			case reflect.Int:
+				build(t, set(i, func(v reflect.Value) { v.SetInt(1 << 62) }), 64)
 				negative = func(v reflect.Value) { v.SetInt(-1) }
 			case reflect.Float64:
 				negative = func(v reflect.Value) { v.SetFloat(-1) }
@@ -345,6 +356,7 @@ func TestOptionNumbers(t *testing.T) {
 				if typ.Field(i).Type.Elem().Kind() != reflect.Int {
 					continue
 				}
+				build(t, set(i, func(v reflect.Value) { v.Index(0).SetInt(1 << 62) }), 64)
 				negative = func(v reflect.Value) { v.Index(1).SetInt(-1) }
 			default:
 				continue

@@ -34,7 +34,7 @@ func init() {
 			Summary:   "RepVGG-" + strings.ToUpper(v.name[:2]) + v.name[2:] + " in its form for training, as timm's",
 			Reference: "Ding et al., RepVGG: making VGG-style ConvNets great again, 2021",
 			Resize:    256,
-			Block:     `^(stages\.\d+\.\d+)\.`,
+			Block:     `^(stem|stages\.\d+\.\d+)\.`,
 			Init:      v.net.initial,
 			Build:     v.net.Build,
 		})
@@ -43,10 +43,10 @@ func init() {
 
 // RepVGG are the options of a net whose blocks are the sums of a 3×3 convolution, a 1×1 one and the input.
 type RepVGG struct {
-	Stem     int // channels of the first block; timm's stem_chs
-	Blocks   [4]int
-	Channels [4]int // of the stages
-	Groups   int    // of every second block's convolutions; 0 means 1
+	Stem     int    // channels of the first block; timm's stem_chs
+	Blocks   [4]int // of the stages; timm's d
+	Channels [4]int // of the stages; timm's c
+	Groups   int    // of every second block's convolutions; 0 means 1; timm's gs gives their size
 }
 
 // Build adds the layers to b.
@@ -59,7 +59,7 @@ func (o RepVGG) Build(builder *nn.Builder, x *G.Node) *G.Node {
 		return nil
 	}
 	x = b.repVGG("stem", x, nn.Conv{Filters: o.Stem, Stride: 2}, 0)
-	done, last := 0, o.Blocks[0]+o.Blocks[1]+o.Blocks[2]+o.Blocks[3]-1
+	done, all := 0, sum(o.Blocks[:])
 	for i, n := range o.Blocks {
 		for j := range n {
 			c := nn.Conv{Filters: o.Channels[i], Stride: 1}
@@ -69,7 +69,7 @@ func (o RepVGG) Build(builder *nn.Builder, x *G.Node) *G.Node {
 			if j%2 == 1 {
 				c.Groups = groups
 			}
-			drop := b.Config().DropPath * float64(done) / float64(max(last, 1))
+			drop := b.Config().DropPathAt(done, all)
 			x = b.repVGG(fmt.Sprintf("stages.%d.%d", i, j), x, c, drop)
 			done++
 		}
@@ -87,9 +87,9 @@ func (b layer) repVGG(name string, x *G.Node, c nn.Conv, drop float64) *G.Node {
 		identity = b.BatchNorm(name+".identity", x, 1)
 	}
 	c.Kernel = 3
-	y := b.convNorm(byobPair(name+".conv_kxk"), x, c, nil)
+	y := b.bnConv(name+".conv_kxk", x, c, nil)
 	c.Kernel = 1
-	y = b.Add(name+".sum", b.convNorm(byobPair(name+".conv_1x1"), x, c, nil), y)
+	y = b.Add(name+".sum", b.bnConv(name+".conv_1x1", x, c, nil), y)
 	if identity != nil {
 		y = b.residual(name, y, identity, drop)
 	}

@@ -49,10 +49,10 @@ func init() {
 
 // Swin are the options of a transformer with attention in windows, which are shifted in every second block.
 type Swin struct {
-	Blocks [4]int // of each stage
-	Width  int    // channels of the first stage; they double from one to the next, and so do the heads
-	Heads  int
-	Patch  int // height and width of a patch; 0 means 4; torchvision's patch_size
+	Blocks [4]int // of each stage; depths
+	Width  int    // channels of the first stage; they double from one to the next, and so do the heads; embed_dim
+	Heads  int    // of the first stage; num_heads[0]
+	Patch  int    // height and width of a patch; 0 means 4; torchvision's patch_size
 
 	// V2 normalises results of attention and of perceptrons instead of their inputs, and takes cosines for scores:
 	// torchvision's SwinTransformerBlockV2 and PatchMergingV2.
@@ -113,7 +113,7 @@ func (o Swin) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	}
 	n, height, width := x.Shape()[0], x.Shape()[2], x.Shape()[3]
 	x = b.LayerNorm(of.first, b.rows(of.patches+".rows", x), swinEps)
-	done, last := 0, o.Blocks[0]+o.Blocks[1]+o.Blocks[2]+o.Blocks[3]-1
+	done, all := 0, sum(o.Blocks[:])
 	s := swinStage{n: n, height: height, width: width, channels: o.Width}
 	for i, blocks := range o.Blocks {
 		if i > 0 {
@@ -126,7 +126,7 @@ func (o Swin) Build(builder *nn.Builder, x *G.Node) *G.Node {
 			if j%2 == 0 {
 				k.window.Down, k.window.Right, k.window.mask = 0, 0, nil
 			}
-			drop := b.Config().DropPath * float64(done) / float64(max(last, 1))
+			drop := b.Config().DropPathAt(done, all)
 			x = o.block(b, of.block(i, j), x, k, drop)
 			done++
 		}
@@ -200,10 +200,8 @@ func (o Swin) normed(b layer, name string, x *G.Node, channels int, branch func(
 
 // norm adds the parameters of a layer normalisation of rows. It is done before a branch, or after it in V2.
 func (o Swin) norm(b layer, name string, channels int) (before, after func(*G.Node) *G.Node) {
-	weight := b.AddParam(nn.Param{Name: name + ".weight", Shape: op.Shape{channels}, BiasOrNorm: true,
-		Init: nn.Init{Distribution: nn.Constant, Scale: 1}})
-	bias := b.AddParam(nn.Param{Name: name + ".bias", Shape: op.Shape{channels}, BiasOrNorm: true})
-	before = func(x *G.Node) *G.Node { return b.Apply(name, op.LayerNorm{Eps: swinEps}, x, weight, bias) }
+	norm := b.sharedNorm(name, channels, swinEps)
+	before = func(x *G.Node) *G.Node { return norm("", x) }
 	after = func(x *G.Node) *G.Node { return x }
 	if o.V2 {
 		before, after = after, before

@@ -27,15 +27,14 @@ func (b layer) cosineAttention(name string, x *G.Node, w window) *G.Node {
 	s := x.Shape()
 	c := s[1]
 	scale := b.AddParam(nn.Param{Name: name + ".logit_scale", Shape: op.Shape{w.heads, 1, 1},
-		Init: nn.Init{Distribution: nn.Constant, Scale: math.Log(10)}})
+		Init: nn.Init{Distribution: nn.Constant, Scale: math.Log(10)}, BiasOrNorm: w.timm})
 	table := w.offsetTable()
 	var weight, bias, byOffset *G.Node // keys have no bias
 	if w.timm {
-		queries, values := b.zeros(name+".q_bias", c), b.zeros(name+".v_bias", c)
+		queries, values := b.vector(name+".q_bias", c, 0), b.vector(name+".v_bias", c, 0)
 		byOffset = b.offsetNet(name, w, table)
 		weight = b.matrix(name+w.qkv, 3*c, c)
-		keys := b.Constant(name+".k_bias", op.New(op.T(op.Float64, c)))
-		bias = b.Concat(name+w.qkv+".bias", 0, queries, keys, values)
+		bias = b.keyless(name, queries, values)
 	} else {
 		b.Buffer(name+".relative_coords_table", table, 1, 2*w.Rows-1, 2*w.Columns-1, 2)
 		b.offsetIndex(name, w)
@@ -83,13 +82,17 @@ func (b layer) cosines(name string, x, scale *G.Node, heads int) *G.Node {
 	return b.Reshape(name+".cosines", b.Map(name+".normalized", expr.Arg(0).Mul(expr.Arg(1)), y, z), s...)
 }
 
-// offsetNet is offsetBias by a net that takes the offsets.
+// offsetNet is offsetBias by a net that takes the offsets. timm exempts its matrices from weight decay.
 func (b layer) offsetNet(name string, w window, table []float64) *G.Node {
-	n := len(table) / 2
+	n, mlp := len(table)/2, name+".cpb_mlp"
+	matrix := func(name string, out, in int) *G.Node {
+		return b.AddParam(nn.Param{Name: name + ".weight", Shape: op.Shape{out, in}, Init: nn.FanInUniform(in),
+			BiasOrNorm: w.timm})
+	}
 	x := b.Constant(name+".coords", op.Tensor{Shape: op.Shape{n, 2}, Data: table})
-	x = b.ReLU(name+".cpb_mlp.1", b.Linear(name+".cpb_mlp.0", x, biasHidden))
-	x = b.Apply(name+".cpb_mlp.2", op.Linear{}, x, b.matrix(name+".cpb_mlp.2", w.heads, biasHidden))
-	return b.biasByPair(name, b.Map(name+".cpb_mlp.2.sigmoid", expr.Arg(0).Sigmoid().Scale(16), x), w)
+	x = b.Apply(mlp+".0", op.Linear{}, x, matrix(mlp+".0", biasHidden, 2), b.bias(mlp+".0", biasHidden))
+	x = b.Apply(mlp+".2", op.Linear{}, b.ReLU(mlp+".1", x), matrix(mlp+".2", w.heads, biasHidden))
+	return b.biasByPair(name, b.Map(mlp+".2.sigmoid", expr.Arg(0).Sigmoid().Scale(16), x), w)
 }
 
 // offsetTable has the offsets between two tokens of a window, down and right: from −8 to 8 for those by which they are

@@ -35,7 +35,7 @@ func init() {
 			DropPath:      v.drop,
 			Resize:        v.resize,
 			Interpolation: bicubic,
-			Block:         timmStage,
+			Block:         `^(patch_embed|stages\.\d\.blocks\.\d+)\.`,
 			Init:          tinyViTInitial,
 			Build:         v.net.Build,
 		})
@@ -68,7 +68,7 @@ func (o TinyViT) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	gelu := nn.Activation((*nn.Builder).GELU)
 	x = b.bnConv("patch_embed.conv1", x, nn.Conv{Filters: max(o.Channels[0]/2, 1), Kernel: 3, Stride: 2}, gelu)
 	x = b.bnConv("patch_embed.conv2", x, nn.Conv{Filters: o.Channels[0], Kernel: 3, Stride: 2}, nil)
-	done, last := 0, o.Blocks[0]+o.Blocks[1]+o.Blocks[2]+o.Blocks[3]-1
+	done, all := 0, sum(o.Blocks[:])
 	for i, n := range o.Blocks {
 		stage, c := fmt.Sprintf("stages.%d", i), o.Channels[i]
 		if i > 0 {
@@ -85,7 +85,7 @@ func (o TinyViT) Build(builder *nn.Builder, x *G.Node) *G.Node {
 			x = b.rows(stage, x)
 		}
 		for j := range n {
-			drop := b.Config().DropPath * float64(done) / float64(max(last, 1))
+			drop := b.Config().DropPathAt(done, all)
 			name := fmt.Sprintf("%s.blocks.%d", stage, j)
 			if i == 0 {
 				x = b.wideBranch(name, x, 4*c, drop)
@@ -100,11 +100,6 @@ func (o TinyViT) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	}
 	x = b.LayerNorm("head.norm", b.GlobalAvgPool("head.global_pool", x), tinyViTEps)
 	return b.Linear("head.fc", b.Dropout("head.drop", x, b.Config().Dropout), b.Config().Classes)
-}
-
-// bnConv is convNorm with the names of timm's ConvNorm.
-func (b layer) bnConv(name string, x *G.Node, c nn.Conv, act nn.Activation) *G.Node {
-	return b.convNorm([2]string{name + ".conv", name + ".bn"}, x, c, act)
 }
 
 // wideBranch adds to images x a branch through wide channels, followed by a GELU.

@@ -31,6 +31,7 @@ type reference struct {
 	State                []entry
 	Dropped              map[string]float64 // probabilities by layer
 	Initial              map[string]float64 // roots of mean squares
+	Exempt               []string           // matrices and larger tensors without weight decay; nil: timm says nothing
 	Logits               []float64
 	SGD, AdamW           []float64 // losses
 	SGD32, AdamW32       []float64 // those of PyTorch's float32
@@ -179,7 +180,7 @@ func (j judge) model(mode nn.Mode, d op.DType) *nn.Model {
 	return m
 }
 
-// structure compares names, shapes, initial values, and layers that drop something.
+// structure compares names, shapes, initial values, exemptions from weight decay, and layers that drop something.
 func (j judge) structure() {
 	m := j.model(nn.Eval, op.Float64)
 	state := m.StateDict()
@@ -193,6 +194,10 @@ func (j judge) structure() {
 	}
 	for i := range m.Params {
 		p := &m.Params[i]
+		exempt := len(p.Shape) == 1 || slices.Contains(j.want.Exempt, p.Name)
+		if j.want.Exempt != nil && p.BiasOrNorm != exempt {
+			j.Errorf("%s%v is exempt from weight decay: %t, want %t", p.Name, p.Shape, p.BiasOrNorm, exempt)
+		}
 		want, ok := j.want.Initial[p.Name]
 		if !ok {
 			continue

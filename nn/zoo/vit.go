@@ -132,13 +132,16 @@ func init() {
 
 // ViT are the options of a vision transformer, with a class token unless Mean is set.
 type ViT struct {
-	Patch       int // height and width of a patch, which divide those of the image
-	Width       int // elements of a token, divided equally among the heads
-	Heads       int
-	Depth       int  // blocks; 0 means 12
+	Patch       int  // height and width of a patch, which divide those of the image; patch_size
+	Width       int  // elements of a token, divided equally among the heads; torchvision's hidden_dim, timm's embed_dim
+	Heads       int  // num_heads
+	Depth       int  // blocks; 0 means 12; torchvision's num_layers, timm's depth
 	Hidden      int  // elements of a block's hidden layer; 0 means 4·Width; torchvision's mlp_dim, timm's mlp_ratio·embed_dim
 	Torchvision bool // names and initial values are torchvision's, else timm's
-	Mean        bool // the head takes the mean of all tokens, none of which is a class token; not of Torchvision or Distilled
+
+	// Mean gives the head the mean of all tokens, none of which is a class token: timm's global_pool="avg" with
+	// class_token=False and fc_norm=False. It is not of Torchvision or Distilled.
+	Mean bool
 
 	// AttentionPool attends to all tokens, none of which is a class token, from a trained query, for the head: timm's
 	// global_pool="map".
@@ -196,6 +199,9 @@ const preLogits = "heads.pre_logits"
 // of makes a the architecture of the net.
 func (v ViT) of(a nn.Architecture) nn.Architecture {
 	a.Init, a.Build, a.Positions = v.initial, v.Build, nn.Positions{Name: v.names().place}
+	if v.AttentionPool {
+		a.Block = `^(blocks\.\d+|attn_pool)\.`
+	}
 	if v.NoEmbedClass {
 		a.Positions.Class = v.names().class
 	} else {
@@ -271,28 +277,24 @@ func (v ViT) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	if v.NoEmbedClass {
 		places = height * width
 	}
-	embedding := func(name string, rows int) *G.Node {
-		return b.AddParam(nn.Param{Name: name, Shape: op.Shape{1, rows, v.Width},
-			Init: nn.Init{Distribution: nn.Normal, Scale: .02}, BiasOrNorm: true})
-	}
 	var place *G.Node // its place in the state dict differs
 	var prefix []*G.Node
 	if v.classes() > 0 {
-		class := embedding(of.class, 1)
-		prefix = append(prefix, b.Expand("class", class, n, 1, v.Width))
+		prefix = append(prefix, b.Expand("class", b.embedding(of.class, 1, v.Width), n, 1, v.Width))
 	}
 	if v.Registers > 0 {
-		prefix = append(prefix, b.Expand("registers", embedding(registers, v.Registers), n, v.Registers, v.Width))
+		more := b.embedding(registers, v.Registers, v.Width)
+		prefix = append(prefix, b.Expand("registers", more, n, v.Registers, v.Width))
 	}
 	if !v.Torchvision {
-		place = embedding(of.place, places)
+		place = b.embedding(of.place, places, v.Width)
 	}
 	if v.Distilled {
-		prefix = append(prefix, b.Expand("distillation", embedding("dist_token", 1), n, 1, v.Width))
+		prefix = append(prefix, b.Expand("distillation", b.embedding("dist_token", 1, v.Width), n, 1, v.Width))
 	}
 	y := b.Conv(of.patches, x, nn.Conv{Filters: v.Width, Kernel: v.Patch, Stride: v.Patch, Bias: !v.PreNorm})
 	if v.Torchvision {
-		place = embedding(of.place, places)
+		place = b.embedding(of.place, places, v.Width)
 	}
 	y = b.Apply("patches", op.Tokens{}, y)
 	located := func(y *G.Node) *G.Node { return b.Map("places", expr.Arg(0).Add(expr.Arg(1)), y, place) }
@@ -310,8 +312,7 @@ func (v ViT) Build(builder *nn.Builder, x *G.Node) *G.Node {
 		y = b.LayerNorm(preNorm, y, v.Eps)
 	}
 	for i := range depth {
-		drop := b.Config().DropPath * float64(i) / float64(max(depth-1, 1))
-		y = v.block(b, fmt.Sprintf(of.block, i), y, n, drop)
+		y = v.block(b, fmt.Sprintf(of.block, i), y, n, b.Config().DropPathAt(i, depth))
 	}
 	if v.Mean {
 		y = b.Reshape("by_image", b.LayerNorm(of.norm, y, v.Eps), n, tokens, v.Width)
@@ -391,9 +392,7 @@ func (v ViT) scale(b layer, name string, x *G.Node) *G.Node {
 	if v.LayerScale == 0 {
 		return x
 	}
-	gamma := b.AddParam(nn.Param{Name: name + ".gamma", Shape: op.Shape{v.Width}, BiasOrNorm: true,
-		Init: nn.Init{Distribution: nn.Constant, Scale: v.LayerScale}})
-	return b.Map(name, expr.Arg(0).Mul(expr.Arg(1)), x, gamma)
+	return b.Scale(name, x, b.vector(name+".gamma", v.Width, v.LayerScale))
 }
 
 // rowResidual adds x, dropping the rows y of whole images, n in all, with probability drop in Train.

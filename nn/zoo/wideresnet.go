@@ -28,8 +28,8 @@ type WideResNet struct {
 // Build adds the layers to b.
 func (o WideResNet) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	b, in, n := layer{builder}, 16, (o.Depth-4)/6
-	if !b.options("WideResNet", o).that(o.Depth == 6*n+4 && n > 0, "Depth", "6n + 4: 10, 16, 22, …").
-		least(0, "Width").ok() {
+	if !b.options("WideResNet", o).least(0, "Depth", "Width").
+		that(o.Depth == 6*n+4 && n > 0, "Depth", "6n + 4: 10, 16, 22, …").ok() {
 		return nil
 	}
 	x = b.conv("conv1", x, nn.Conv{Filters: in, Kernel: 3})

@@ -35,7 +35,7 @@ func init() {
 				MinSize:       patch,
 				Resize:        224,
 				Interpolation: bicubic,
-				Block:         `^((?:cls_attn_)?blocks\.\d+)\.`,
+				Block:         `^(patch_embed|(?:cls_attn_)?blocks\.\d+)\.`,
 				Init:          classAttentionInitial,
 				Build:         v.net.Build,
 			})
@@ -63,7 +63,7 @@ func (o XCiT) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	if !b.multipleOf(x, o.Patch) {
 		return nil
 	}
-	n, class := x.Shape()[0], b.classToken(o.Width)
+	n, class := x.Shape()[0], b.embedding("cls_token", 1, o.Width)
 	last := nn.Activation((*nn.Builder).GELU)
 	for i, narrow := 0, o.Patch/2; narrow > 0; i, narrow = i+2, narrow/2 {
 		if narrow == 1 {
@@ -75,9 +75,7 @@ func (o XCiT) Build(builder *nn.Builder, x *G.Node) *G.Node {
 		return nil
 	}
 	image := x
-	place := b.Constant("pos_embed.waves", waves(x.Shape()[2], x.Shape()[3]))
-	place = b.Conv("pos_embed.token_projection", place, nn.Conv{Filters: o.Width, Kernel: 1, Bias: true})
-	x = b.rows("rows", b.Map("places", expr.Arg(0).Add(expr.Arg(1)), x, place))
+	x = b.rows("rows", b.Map("places", expr.Arg(0).Add(expr.Arg(1)), x, o.places(b, x)))
 	for i := range o.Depth {
 		x = o.block(b, fmt.Sprintf("blocks.%d", i), x, image)
 	}
@@ -89,9 +87,23 @@ func (o XCiT) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	return b.Linear("head", b.Dropout("head_drop", y, b.Config().Dropout), b.Config().Classes)
 }
 
-// waves are an image [1,64,height,width] of sines and cosines by row, then by column: the places of patches.
+// places are those of the pixels of x, by a convolution whose weights timm exempts from weight decay, too.
+func (o XCiT) places(b layer, x *G.Node) *G.Node {
+	const name = "pos_embed.token_projection"
+	param := func(part string, shape ...int) *G.Node {
+		return b.AddParam(nn.Param{Name: name + part, Shape: shape, Init: nn.FanInUniform(2 * wavesEach), BiasOrNorm: true})
+	}
+	weight := param(".weight", o.Width, 2*wavesEach, 1, 1)
+	return b.Apply(name, point, b.Constant("pos_embed.waves", waves(x.Shape()[2], x.Shape()[3])), weight,
+		param(".bias", o.Width))
+}
+
+// wavesEach is the number of waves by row, and by column.
+const wavesEach = 32
+
+// waves are an image [1,2·wavesEach,height,width] of sines and cosines by row, then by column: the places of patches.
 func waves(height, width int) op.Tensor {
-	const each = 32
+	const each = wavesEach
 	x := op.New(op.T(op.Float64, 1, 2*each, height, width))
 	data := x.Data.([]float64)
 	at := func(i, n, k int) float64 {

@@ -2,17 +2,21 @@
 //
 //	import _ "onlinerna/nn/zoo"
 //
-// A file is a family. Names, shapes and order of parameters are torchvision's, or timm's for nets that torchvision
-// lacks, and so are the constants of batch normalisation, the initial distributions and the probabilities of dropout.
+// Names, shapes and order of parameters are torchvision's or timm's, and so are the constants of batch normalisation, the
+// initial distributions and the probabilities of dropout.
 //
-// The options of a family are those of the constructor there. Some of its arguments are fields of nn.Config instead:
-// num_classes is Classes, dropout and drop_rate are Dropout, stochastic_depth_prob is DropPath, and zero_init_residual
-// is ZeroInitResidual.
+// A file has the options of an architecture and registers its nets; clip.go, dinov2.go, dinov3.go, eva02.go, res2net.go,
+// siglip.go, timmresnet.go and timmswin.go register more nets of the options ViT, Eva, nn.ResNet and Swin.
+//
+// The options are those of the constructor in torchvision or timm. Some of its arguments are fields of nn.Config instead:
+// num_classes is Classes, dropout and drop_rate are Dropout, stochastic_depth_prob and drop_path_rate are DropPath, and
+// zero_init_residual is ZeroInitResidual.
 package zoo
 
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	G "gorgonia.org/gorgonia"
 
@@ -86,6 +90,14 @@ func (b layer) convNorm(names [2]string, x *G.Node, c nn.Conv, act nn.Activation
 	}
 	return act(b.Builder, names[1]+".activation", x)
 }
+
+// bnConv is convNorm with the names of timm's ConvNormAct and of torchvision's BasicConv2d.
+func (b layer) bnConv(name string, x *G.Node, c nn.Conv, act nn.Activation) *G.Node {
+	return b.convNorm([2]string{name + ".conv", name + ".bn"}, x, c, act)
+}
+
+// point is a 1×1 convolution, for nets whose order of parameters nn's does not have.
+var point = op.Conv2D{Stride: [2]int{1, 1}, Dilation: [2]int{1, 1}, Groups: 1}
 
 // pixel is the mean over the pixels of x, as an image of one.
 func (b layer) pixel(name string, x *G.Node) *G.Node {
@@ -200,12 +212,93 @@ func (b layer) matrix(name string, out, in int) *G.Node {
 
 // bias adds the biases of a linear layer, which start as 0.
 func (b layer) bias(name string, out int) *G.Node {
-	return b.AddParam(nn.Param{Name: name + ".bias", Shape: op.Shape{out}, BiasOrNorm: true})
+	return b.vector(name+".bias", out, 0)
 }
 
-// zeros adds a vector that starts as 0.
-func (b layer) zeros(name string, n int) *G.Node {
-	return b.AddParam(nn.Param{Name: name, Shape: op.Shape{n}, BiasOrNorm: true})
+// vector adds n numbers that start as initial.
+func (b layer) vector(name string, n int, initial float64) *G.Node {
+	return b.AddParam(nn.Param{Name: name, Shape: op.Shape{n}, BiasOrNorm: true, Init: nn.Init{Scale: initial}})
+}
+
+// factors adds vectors that start as initial: factors of a block's branches. They are nil if initial is 0.
+func (b layer) factors(initial float64, width int, names ...string) []*G.Node {
+	list := make([]*G.Node, len(names))
+	for i, name := range names {
+		if initial != 0 {
+			list[i] = b.vector(name, width, initial)
+		}
+	}
+	return list
+}
+
+// times multiplies x by factors, unless they are nil.
+func (b layer) times(name string, x, factors *G.Node) *G.Node {
+	if factors == nil {
+		return x
+	}
+	return b.Scale(name, x, factors)
+}
+
+// scalars adds a factor and a summand that n channels share. They are repeated, since gradients of channels are summed up
+// faster than those of a scalar.
+func (b layer) scalars(name string, n int) (scale, bias *G.Node) {
+	scale, bias = b.vector(name+".scale", 1, 1), b.vector(name+".bias", 1, 0)
+	return b.Expand(name+".scales", scale, n), b.Expand(name+".biases", bias, n)
+}
+
+// embedding adds n tokens, or places of tokens.
+func (b layer) embedding(name string, n, width int) *G.Node {
+	return b.AddParam(nn.Param{Name: name, Shape: op.Shape{1, n, width}, BiasOrNorm: true,
+		Init: nn.Init{Distribution: nn.Normal, Scale: .02}})
+}
+
+// keyless is the bias of queries, keys and values, of which keys have none.
+func (b layer) keyless(name string, queries, values *G.Node) *G.Node {
+	if b.Err() != nil {
+		return nil
+	}
+	keys := b.Constant(name+".k_bias", op.New(op.T(op.Float64, queries.Shape()[0])))
+	return b.Concat(name+".qkv.bias", 0, queries, keys, values)
+}
+
+// sharedNorm adds the parameters of a layer normalisation of several rows.
+func (b layer) sharedNorm(name string, width int, eps float64) func(part string, x *G.Node) *G.Node {
+	weight, bias := b.vector(name+".weight", width, 1), b.bias(name, width)
+	return func(part string, x *G.Node) *G.Node {
+		return b.Apply(name+part, op.LayerNorm{Eps: eps}, x, weight, bias)
+	}
+}
+
+// perceptron has two linear layers and a GELU, and as many outputs as inputs.
+func (b layer) perceptron(name string, x *G.Node, hidden int) *G.Node {
+	if b.Err() != nil {
+		return nil
+	}
+	y := b.GELU(name+".act", b.Linear(name+".fc1", x, hidden))
+	return b.Linear(name+".fc2", y, x.Shape()[1])
+}
+
+// meanWithin is the mean of those of 3×3 pixels that lie within images x, as a product: of the mean of all, zeros around,
+// and of an image [1,1,height,width].
+func (b layer) meanWithin(name string, x *G.Node) (mean, by *G.Node) {
+	if b.Err() != nil {
+		return nil, nil
+	}
+	s := x.Shape()
+	t := op.New(op.T(op.Float64, 1, 1, s[2], s[3]))
+	count := func(i, n int) float64 { return float64(min(i+1, n-1) - max(i-1, 0) + 1) }
+	for i := range t.Data.([]float64) {
+		t.Data.([]float64)[i] = 9 / (count(i/s[3], s[2]) * count(i%s[3], s[3]))
+	}
+	return b.AvgPool(name+".pool", x, 3, 1, 1), b.Constant(name+".by", t)
+}
+
+// sum is that of a list.
+func sum(list []int) (n int) {
+	for _, v := range list {
+		n += v
+	}
+	return n
 }
 
 // smallSquare is the square of an eighth, for sums of squares: in float16 squares are infinite from 256 on.
@@ -229,6 +322,14 @@ func divisibleBy(channels float64, by int) int {
 	return n
 }
 
+// torchInit are PyTorch's own initial values of convolutions, which nets have that set none.
+func torchInit(p nn.Param) nn.Init {
+	if len(p.Shape) == 4 {
+		return nn.FanInUniform(p.Shape[1:].Size())
+	}
+	return p.Init
+}
+
 // normal gives linear layers weights of a standard deviation, and biases 0. Convolutions are as nn's.
 func normal(deviation float64) func(p nn.Param) nn.Init {
 	return func(p nn.Param) nn.Init {
@@ -246,7 +347,7 @@ func normal(deviation float64) func(p nn.Param) nn.Init {
 // does. Biases start at 0.
 func google(p nn.Param) nn.Init {
 	switch {
-	case len(p.Shape) == 4 && p.Shape[1] == 1: // depthwise
+	case len(p.Shape) == 4 && p.Shape[1] == 1 && !strings.Contains(p.Name, "stem"): // depthwise, not of grey images
 		return nn.Init{Distribution: nn.Normal, Scale: math.Sqrt(2 / float64(p.Shape[2]*p.Shape[3]))}
 	case len(p.Shape) == 4:
 		return nn.Init{Distribution: nn.Normal, Scale: math.Sqrt(2 / float64(p.Shape[0]*p.Shape[2]*p.Shape[3]))}

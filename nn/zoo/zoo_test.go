@@ -257,6 +257,20 @@ func TestZeroLast(t *testing.T) {
 	}
 }
 
+// The first convolution of grey images does not start as depthwise ones.
+func TestGreyStems(t *testing.T) {
+	for _, name := range []string{"efficientnet_lite0", "mobilenetv3_small_100", "mobilenetv4_conv_small", "mobilevit_xxs"} {
+		m, err := nn.Build(name, nn.Config{Batch: 1, Channels: 1, Mode: nn.Eval})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := m.Params[0]
+		if want := nn.HeNormal(p.Shape[0], p.Shape[2]*p.Shape[3]); p.Init != want {
+			t.Errorf("%s: %s%v starts as %v, want %v", name, p.Name, p.Shape, p.Init, want)
+		}
+	}
+}
+
 // RepVGG's normalisations start around 0.1 and 0, which few numbers do not show.
 func TestRepVGGStarts(t *testing.T) {
 	m, err := nn.Build("repvgg_a0", nn.Config{Batch: 1})

@@ -50,6 +50,7 @@ from timm.models.resnet import Bottleneck, ResNet
 from timm.models.swin_transformer_v2 import SwinTransformerV2, WindowAttention
 from timm.models.tiny_vit import MBConv, TinyVit, TinyVitBlock
 from timm.models.vision_transformer import VisionTransformer
+from timm.optim import param_groups_weight_decay
 
 xcit.torch = SimpleNamespace(**{**vars(torch), "float32": torch.float64})  # in which it makes places whatever the net's type
 
@@ -205,6 +206,14 @@ def initial(model):
     -inf, of which Eva makes parts."""
     values = {name: p.detach().double().abs() for name, p in model.named_parameters()}
     return {name: float(x[x <= 30 * x.median()].square().mean().sqrt()) for name, x in values.items()}
+
+
+def exempt(model):
+    """Names of the matrices and larger tensors that timm exempts from weight decay, as it does all vectors."""
+    groups = param_groups_weight_decay(model, 1, no_weight_decay_list=getattr(model, "no_weight_decay", set)())
+    decayed = {id(p) for g in groups if g["weight_decay"] > 0 for p in g["params"]}
+    assert all(p.ndim > 1 for p in model.parameters() if id(p) in decayed)
+    return [name for name, p in model.named_parameters() if p.ndim > 1 and id(p) not in decayed]
 
 
 class WideBlock(nn.Module):
@@ -629,7 +638,6 @@ VARIANTS = {
                                                 attn_drop_rate=2 * NOTHING), 3, 24),
 }
 
-INITIAL = ("convnext", "poolformer", "convformer", "caformer", "mixer", "resmlp", "gmlp", "cait", "xcit", "tiny_vit", "fastvit")  # narrow nets whose initial values are compared
 STEPS = {"inception_v3_narrow": 4}  # else 10; after more the rounding of float64 shows
 
 OWN = {
@@ -785,8 +793,11 @@ def write(path, name, build, batch, size, steps, whole=False):
     y = torch.arange(batch) % classes
     out = {"net": name, "batch": batch, "size": size, "classes": classes, "dropped": dropped,
            "state": [[n, list(v.shape)] for n, v in model.state_dict().items()]}
-    if whole and name not in OWN or name.startswith(INITIAL) or "options" in name or "timm" in name:
-        out["initial"] = first
+    of_timm = type(model).__module__.startswith("timm.")
+    if any(first.values()) and (of_timm or whole and name not in OWN or "options" in name or name.startswith("convnext")):
+        out["initial"] = first  # thin() leaves none
+    if of_timm:
+        out["exempt"] = exempt(model)
     with torch.no_grad():
         logits = model.eval()(x)
         out["logits"] = logits.flatten().tolist()
