@@ -5,7 +5,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -46,9 +45,6 @@ func TestItems(t *testing.T) {
 	}
 }
 
-var timm = regexp.MustCompile(`_patch|^mobilenetv[234]_|^regnet[xy]_|^tf_|^timm_|^convnextv2_|` +
-	`^convnext_(atto|femto|pico|nano)$|^resnet(14t|26|\d+d)$|^seres`)
-
 // without are nets whose weights are all SWAG's, for non-commercial use: torchvision.txt lacks them.
 var without = []string{"vit_h_14", "regnet_y_128gf"}
 
@@ -58,7 +54,8 @@ var auxiliary = map[string]int{"googlenet": 6_379_984, "inception_v3": 3_326_696
 // TestNets finds weights for each net with torchvision's shapes: those of 1000 classes, except timm's.
 func TestNets(t *testing.T) {
 	for _, a := range nn.Architectures() {
-		if a.Classes != 1000 || timm.MatchString(a.Name) || slices.Contains(without, a.Name) {
+		timms := strings.Contains(a.Summary, "timm") || strings.Contains(a.Name, "_patch")
+		if a.Classes != 1000 || timms || slices.Contains(without, a.Name) {
 			continue
 		}
 		it, ok := Find(a.Name)
