@@ -105,8 +105,8 @@ func families(counts map[string]int, parameters []int) (lines string) {
 		}
 		words = append(words, word)
 	}
-	list := "Families, and how many nets they have: " + strings.Join(words, ", ") + fmt.Sprintf(". They have %s to %s parameters.",
-		millions(slices.Min(parameters)), millions(slices.Max(parameters)))
+	list := fmt.Sprintf("Families, and how many nets they have: %s. They have %s to %s parameters.",
+		strings.Join(words, ", "), millions(slices.Min(parameters)), millions(slices.Max(parameters)))
 	line := ""
 	for _, word := range strings.Split(list, " ") {
 		if utf8.RuneCountInString(line+" "+word) > 120 {

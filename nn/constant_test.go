@@ -10,8 +10,8 @@ import (
 	"onlinerna/nn/op"
 )
 
-// Gorgonia tells nodes apart by what it prints of them. It prints the name of a constant, not its elements, which takes
-// seconds for the tables of large transformers.
+// Gorgonia tells nodes apart by their text. That of a constant is its name: to print the tables of large transformers
+// takes seconds.
 func TestConstantsAreNotPrinted(t *testing.T) {
 	printed := map[string]bool{}
 	a := Architecture{Name: "constants", Size: 8, Channels: 3, Classes: 4, Build: func(b *Builder, x *G.Node) *G.Node {

@@ -37,8 +37,8 @@ func (b *Builder) Constant(name string, t op.Tensor) *G.Node {
 	return b.model.Graph.AddNode(G.NewConstant(unprinted{v, name}, G.WithName(name)))
 }
 
-// unprinted is the value of a constant, whose name stands for its elements where Gorgonia prints them to tell nodes
-// apart: tables of transformers have millions.
+// unprinted is the value of a constant. Gorgonia prints values to tell nodes apart: here the name stands for the
+// elements, of which tables of transformers have millions.
 type unprinted struct {
 	*tensor.Dense
 	name string

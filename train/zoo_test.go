@@ -26,8 +26,8 @@ func narrowNets() []string {
 	})
 }
 
-// TestZooRanks trains a net of each family on two ranks: they have equal bits, and train as one process that accumulates
-// their batches, as far as rounding lets them.
+// TestZooRanks trains a net of each family on two ranks: they have equal bits, and train as one process that
+// accumulates their batches, as far as rounding lets them.
 func TestZooRanks(t *testing.T) {
 	t.Parallel()
 	images := pictures(t, 12, 4, 32)
@@ -62,8 +62,8 @@ func TestZooRanks(t *testing.T) {
 	}
 }
 
-// TestZooRuns trains a net of each family with RNA and layer decay, stops the run and resumes it: its files equal those of an
-// uninterrupted run.
+// TestZooRuns trains a net of each family with RNA and layer decay, stops the run and resumes it: its files equal those
+// of an uninterrupted run.
 func TestZooRuns(t *testing.T) {
 	t.Parallel()
 	images := pictures(t, 12, 4, 32)

@@ -80,7 +80,8 @@ func TestPredict(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 	red := filepath.Join(dir, "photos", "red.png")
-	if first, second := mustRun(t, "predict", red, "--weights", weights), mustRun(t, "predict", weights, red); first != second {
+	first, second := mustRun(t, "predict", red, "--weights", weights), mustRun(t, "predict", weights, red)
+	if first != second {
 		t.Errorf("by --weights %q, with the weights first %q", first, second)
 	}
 	text := filepath.Join(dir, "photos", "text.png")

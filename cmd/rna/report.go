@@ -44,8 +44,8 @@ func newReport() *cobra.Command {
 curves, the candidates with standard errors, RNA's coefficients, classes, confusion, worst and best images, time,
 machine, versions, options, and the commands that repeat it. Runs that differ only in their seed are one group.
 
-rna train, rna study and rna sweep write it at their end. Classes and images need an evaluation of the best weights, which
-evaluation.json in the run's folder keeps; without one it is made now.`,
+rna train, rna study and rna sweep write it at their end. Classes and images need an evaluation of the best weights,
+which evaluation.json in the run's folder keeps; without one it is made now.`,
 		Example: `  rna report runs/20260102-150405-resnet50
   rna report runs --sort best -o all.html
   rna report runs/photos --no-images --model-card README.md`,

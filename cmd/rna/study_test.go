@@ -67,7 +67,8 @@ func TestStudy(t *testing.T) {
 		t.Errorf("the page lacks a run or its classes: %v", err)
 	}
 	without := filepath.Join(t.TempDir(), "without")
-	mustRun(t, "study", "--epochs", "4", "--limit-batches", "1", "--limit-val", "1", "--quiet", "--no-report", "--out", without)
+	mustRun(t, "study", "--epochs", "4", "--limit-batches", "1", "--limit-val", "1", "--quiet", "--no-report",
+		"--out", without)
 	if _, err := os.Stat(filepath.Join(without, "report.html")); err == nil {
 		t.Error("--no-report wrote a page")
 	}

@@ -61,8 +61,8 @@ type BEiT struct {
 	LayerScale float64 // initial factor of each element of a residual branch; 0 means no factors; timm's init_values
 
 	// Dropout is the probability of dropping elements of tokens in Train: before the first block, and in each after
-	// attention, the GELU and the last linear layer: timm's pos_drop_rate and proj_drop_rate. Config has that of the head's
-	// inputs, drop_rate, and DropPath, drop_path_rate.
+	// attention, the GELU and the last linear layer: timm's pos_drop_rate and proj_drop_rate. Config has that of the
+	// head's inputs, drop_rate, and DropPath, drop_path_rate.
 	Dropout float64
 
 	// AttentionDropout is the probability of dropping weights of attention in Train: timm's attn_drop_rate. Training is
@@ -116,8 +116,8 @@ type beitPlaces struct {
 	index              *G.Node // of the offsets of pairs
 }
 
-// block adds attention(norm x) to x, then perceptron(norm y) to the sum y. drop is the probability of dropping either in
-// Train.
+// block adds attention(norm x) to x, then perceptron(norm y) to the sum y. drop is the probability of dropping either
+// in Train.
 func (o BEiT) block(b layer, name string, x *G.Node, p beitPlaces, drop float64) *G.Node {
 	gamma := b.factors(o.LayerScale, o.Width, name+".gamma_1", name+".gamma_2")
 	y := b.LayerNorm(name+".norm1", x, rowEps)

@@ -113,8 +113,8 @@ func (o EfficientNet) tensorFlow(a nn.Architecture, size [2]int) nn.Architecture
 
 // EfficientNet are the options of a net of MBConv blocks.
 type EfficientNet struct {
-	// Width and Depth are factors of the channels and of the blocks of a stage; 0 means 1. They are torchvision's width_mult
-	// and depth_mult, timm's channel_multiplier and depth_multiplier.
+	// Width and Depth are factors of the channels and of the blocks of a stage; 0 means 1. They are torchvision's
+	// width_mult and depth_mult, timm's channel_multiplier and depth_multiplier.
 	Width, Depth float64
 
 	Stages []MBConv // nil means those of EfficientNet-B0; torchvision's inverted_residual_setting

@@ -180,8 +180,8 @@ func (v Eva) perceptron(b layer, name string, x *G.Node, n int) *G.Node {
 	return b.rowDropout(name+".drop2", b.Linear(name+".fc2", x, v.Width), n, v.Dropout)
 }
 
-// evaInitial is the initial distribution of a parameter, also of BEiT. The last layers of branches start the smaller the
-// deeper they are.
+// evaInitial is the initial distribution of a parameter, also of BEiT. The last layers of branches start the smaller
+// the deeper they are.
 func evaInitial(p nn.Param) nn.Init {
 	deviation, block := .02, 0
 	switch {

@@ -83,7 +83,7 @@ type MetaFormer struct {
 	Attention int  // the number of stages, the last ones, that mix tokens by attention: in timm's token_mixers
 	Head      int  // elements of a head; 0 means 32; timm's head_dim
 
-	// V2 normalises what the stem makes and what each later stage takes, multiplies shortcuts of the last two stages by
+	// V2 normalises the result of the stem and the inputs of later stages, multiplies shortcuts of the last two stages by
 	// trained factors, takes StarReLU for GELU, and leaves out biases in blocks. It is timm's default, and without it the
 	// net is the first PoolFormer.
 	V2 bool

@@ -49,8 +49,8 @@ type MobileNetV4 struct {
 	Stages [][]UniversalBlock
 }
 
-// UniversalBlock are the options of equal blocks, one after the other: inverted residuals with depthwise convolutions in
-// two places, or others. timm writes one as uir_r2_a3_k5_s1_e4_c512.
+// UniversalBlock are the options of equal blocks, one after the other: inverted residuals with depthwise convolutions
+// in two places, or others. timm writes one as uir_r2_a3_k5_s1_e4_c512.
 type UniversalBlock struct {
 	Start, Middle int // extents of the depthwise convolutions before and behind the expansion, odd; 0: there is none
 	Plain, Fused  int // extent of a single convolution, timm's cn, or of one that expands, timm's er, in place of both

@@ -186,8 +186,8 @@ func (o Swin) block(b layer, name string, x *G.Node, s swinStage, drop float64) 
 	return b.rowResidual(name+of.dropPath2, y, x, s.n, drop)
 }
 
-// normed is a branch behind its normalisation, or before it in V2. timm's parameters of the normalisation follow those of
-// the branch.
+// normed is a branch behind its normalisation, or before it in V2. timm's parameters of the normalisation follow those
+// of the branch.
 func (o Swin) normed(b layer, name string, x *G.Node, channels int, branch func(*G.Node) *G.Node) *G.Node {
 	if o.Timm {
 		y := branch(x)

@@ -372,8 +372,8 @@ func (v ViT) expand(b layer, name, layer string, x *G.Node) *G.Node {
 	return act(b.Builder, name+".gelu", b.Linear(name+layer, x, cmp.Or(v.Hidden, 4*v.Width)))
 }
 
-// attend is timm's AttentionPoolLatent: y + perceptron(norm y) of the row y that a trained query finds in an image's rows
-// x, for n images.
+// attend is timm's AttentionPoolLatent: y + perceptron(norm y) of the row y that a trained query finds in an image's
+// rows x, for n images.
 func (v ViT) attend(b layer, name string, x *G.Node, n int) *G.Node {
 	query := b.AddParam(nn.Param{Name: name + latent, Shape: op.Shape{1, 1, v.Width},
 		Init: nn.Init{Distribution: nn.Normal, Scale: cutNormal / math.Sqrt(float64(v.Width))}})

@@ -2,15 +2,15 @@
 //
 //	import _ "onlinerna/nn/zoo"
 //
-// Names, shapes and order of parameters are torchvision's or timm's, and so are the constants of batch normalisation, the
-// initial distributions and the probabilities of dropout.
+// Names, shapes and order of parameters are torchvision's or timm's, and so are the constants of batch normalisation,
+// the initial distributions and the probabilities of dropout.
 //
-// A file has the options of an architecture and registers its nets; clip.go, dinov2.go, dinov3.go, eva02.go, res2net.go,
-// siglip.go, timmresnet.go and timmswin.go register more nets of the options ViT, Eva, nn.ResNet and Swin.
+// A file has the options of an architecture and registers its nets; clip.go, dinov2.go, dinov3.go, eva02.go,
+// res2net.go, siglip.go, timmresnet.go and timmswin.go register more nets of the options ViT, Eva, nn.ResNet and Swin.
 //
-// The options are those of the constructor in torchvision or timm. Some of its arguments are fields of nn.Config instead:
-// num_classes is Classes, dropout and drop_rate are Dropout, stochastic_depth_prob and drop_path_rate are DropPath, and
-// zero_init_residual is ZeroInitResidual.
+// The options are those of the constructor in torchvision or timm. Some of its arguments are fields of nn.Config
+// instead: num_classes is Classes, dropout and drop_rate are Dropout, stochastic_depth_prob and drop_path_rate are
+// DropPath, and zero_init_residual is ZeroInitResidual.
 package zoo
 
 import (
@@ -144,8 +144,8 @@ func (b layer) meanTo(name string, x *G.Node, size, fit int) *G.Node {
 	return b.AvgPool(name, x, s[2]/size, s[2]/size, 0)
 }
 
-// poolUp is kernel×kernel max-pooling with stride 2 of an x that is not negative, where a last window may lie outside in
-// part: PyTorch's ceil_mode.
+// poolUp is kernel×kernel max-pooling with stride 2 of an x that is not negative, where a last window may lie outside
+// in part: PyTorch's ceil_mode.
 func (b layer) poolUp(name string, x *G.Node, kernel int) *G.Node {
 	if b.Err() != nil {
 		return nil
@@ -239,8 +239,8 @@ func (b layer) times(name string, x, factors *G.Node) *G.Node {
 	return b.Scale(name, x, factors)
 }
 
-// scalars adds a factor and a summand that n channels share. They are repeated, since gradients of channels are summed up
-// faster than those of a scalar.
+// scalars adds a factor and a summand that n channels share. They are repeated, since gradients of channels are summed
+// up faster than those of a scalar.
 func (b layer) scalars(name string, n int) (scale, bias *G.Node) {
 	scale, bias = b.vector(name+".scale", 1, 1), b.vector(name+".bias", 1, 0)
 	return b.Expand(name+".scales", scale, n), b.Expand(name+".biases", bias, n)
@@ -278,8 +278,8 @@ func (b layer) perceptron(name string, x *G.Node, hidden int) *G.Node {
 	return b.Linear(name+".fc2", y, x.Shape()[1])
 }
 
-// meanWithin is the mean of those of 3×3 pixels that lie within images x, as a product: of the mean of all, zeros around,
-// and of an image [1,1,height,width].
+// meanWithin is the mean of those of 3×3 pixels that lie within images x, as a product: of the mean of all, zeros
+// around, and of an image [1,1,height,width].
 func (b layer) meanWithin(name string, x *G.Node) (mean, by *G.Node) {
 	if b.Err() != nil {
 		return nil, nil

@@ -221,7 +221,8 @@ func TestMissingPart(t *testing.T) {
 	}
 }
 
-// Facebook's files of DINOv2 have a further tensor, which is dropped. Those with registers are of the net with registers.
+// Facebook's files of DINOv2 have a further tensor, which is dropped. Those with registers are of the net with
+// registers.
 func TestMaskToken(t *testing.T) {
 	m, err := nn.Build("vit_small_patch14_dinov2", nn.Config{Batch: 1, Mode: nn.Eval})
 	if err != nil {
