@@ -76,7 +76,8 @@ type Positions struct {
 
 var registry struct {
 	sync.RWMutex
-	archs []Architecture
+	archs   []Architecture
+	aliases map[string]string
 }
 
 // Register adds an architecture, as a rule from the init function of the file that defines it. It panics if a is
@@ -91,10 +92,27 @@ func Register(a Architecture) {
 	i, taken := slices.BinarySearchFunc(registry.archs, a.Name, func(a Architecture, name string) int {
 		return compareNames(a.Name, name)
 	})
-	if taken {
+	if _, alias := registry.aliases[a.Name]; taken || alias {
 		panic(fmt.Sprintf("nn: architecture %q is registered twice", a.Name))
 	}
 	registry.archs = slices.Insert(registry.archs, i, a)
+}
+
+// Alias makes Lookup find a registered architecture by another program's name for it, too. It panics if alias is taken
+// or name is unknown.
+func Alias(alias, name string) {
+	registry.Lock()
+	defer registry.Unlock()
+	has := func(name string) bool {
+		return slices.ContainsFunc(registry.archs, func(a Architecture) bool { return a.Name == name })
+	}
+	if _, taken := registry.aliases[alias]; taken || has(alias) || !has(name) {
+		panic(fmt.Sprintf("nn: alias %q of %q: the one is taken, or the other unknown", alias, name))
+	}
+	if registry.aliases == nil {
+		registry.aliases = map[string]string{}
+	}
+	registry.aliases[alias] = name
 }
 
 // withDefaults fills in PyTorch's constants of batch normalisation.
@@ -116,9 +134,12 @@ func Architectures() []Architecture {
 	return slices.Clone(registry.archs)
 }
 
-// Lookup finds an architecture by name. The error for an unknown one suggests the nearest, or lists all.
+// Lookup finds an architecture by name or alias. The error for an unknown one suggests the nearest, or lists all.
 func Lookup(name string) (Architecture, error) {
 	archs := Architectures()
+	registry.RLock()
+	name = cmp.Or(registry.aliases[name], name)
+	registry.RUnlock()
 	names := make([]string, len(archs))
 	var longer []string // names that begin with it, such as those of a family
 	for i, a := range archs {

@@ -171,6 +171,30 @@ func TestConfigErrors(t *testing.T) {
 	}
 }
 
+// An alias finds its net, under the net's name. Names and aliases are unique.
+func TestAlias(t *testing.T) {
+	Alias("another_lenet", "lenet")
+	defer delete(registry.aliases, "another_lenet")
+	if a, err := Lookup("another_lenet"); err != nil || a.Name != "lenet" {
+		t.Errorf("%q, %v", a.Name, err)
+	}
+	for name, register := range map[string]func(){
+		"a net's name":     func() { Alias("resnet18", "lenet") },
+		"an alias's name":  func() { Alias("another_lenet", "lenet") },
+		"no net":           func() { Alias("lenet5", "lenet4") },
+		"an alias for one": func() { Register(Architecture{Name: "another_lenet", Size: 1, Channels: 1, Classes: 2, Build: lenet}) },
+	} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%s is accepted", name)
+				}
+			}()
+			register()
+		}()
+	}
+}
+
 func TestRegisterTwice(t *testing.T) {
 	defer func() {
 		if recover() == nil {

@@ -74,6 +74,7 @@ func (c *Resolved) resolve(set data.Dataset, p data.Profile, ranks int) error {
 	if err != nil {
 		return err
 	}
+	c.Model = arch.Name // not an alias
 	option.DefaultPointer(&c.Dropout, arch.Dropout)
 	option.DefaultPointer(&c.DropPath, arch.DropPath)
 	option.Default(&c.StatsMomentum, arch.BatchNormMomentum)

@@ -39,28 +39,6 @@ var hubNames = map[string]string{
 	"vit_base_patch16_siglip_512":   "vit_base_patch16_siglip_384",
 	"vit_so400m_patch14_siglip_378": "vit_so400m_patch14_siglip_384",
 	"vit_so400m_patch16_siglip_512": "vit_so400m_patch16_siglip_384",
-	"swin_tiny_patch4_window7_224":  "swin_t",
-	"swin_small_patch4_window7_224": "swin_s",
-	"swin_base_patch4_window7_224":  "swin_b",
-	"mobilenetv2_100":               "mobilenet_v2",
-	"mnasnet_050":                   "mnasnet0_5",
-	"mnasnet_075":                   "mnasnet0_75",
-	"mnasnet_100":                   "mnasnet1_0",
-	"regnetx_004_tv":                "regnet_x_400mf",
-	"regnetx_008":                   "regnet_x_800mf",
-	"regnetx_016":                   "regnet_x_1_6gf",
-	"regnetx_032":                   "regnet_x_3_2gf",
-	"regnetx_080":                   "regnet_x_8gf",
-	"regnetx_160":                   "regnet_x_16gf",
-	"regnetx_320":                   "regnet_x_32gf",
-	"regnety_004":                   "regnet_y_400mf",
-	"regnety_008_tv":                "regnet_y_800mf",
-	"regnety_016":                   "regnet_y_1_6gf",
-	"regnety_032":                   "regnet_y_3_2gf",
-	"regnety_080_tv":                "regnet_y_8gf",
-	"regnety_160":                   "regnet_y_16gf",
-	"regnety_320":                   "regnet_y_32gf",
-	"regnety_1280":                  "regnet_y_128gf",
 }
 
 // maxHubConfig bounds such a file.
@@ -133,10 +111,8 @@ var larger = regexp.MustCompile(`^((?:vit|deit3?)_\w+_patch\d+(?:_clip|_clip_qui
 // hubNet is the net that timm's name means; ok is false, and the name is empty, if there is none.
 func hubNet(timm string) (name string, ok bool) {
 	name = larger.ReplaceAllString(cmp.Or(hubNames[timm], timm), "${1}_224")
-	if _, err := nn.Lookup(name); err != nil {
-		return "", false
-	}
-	return name, true
+	a, err := nn.Lookup(name)
+	return a.Name, err == nil
 }
 
 // Uncropped warns that the weights take images in a way of timm's other than the crop of the centre; "" if they do not.

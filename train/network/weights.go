@@ -139,9 +139,8 @@ func parseMeta(path string, s map[string]string) (Meta, error) {
 	m := Meta{Meaning: Meaning{Task: data.Task(s["task"])}, Interpolation: s["interpolation"], BestBy: s["best_by"], Model: s["model"], Kind: Kind(s["kind"])}
 	if m.Kind == "" { // such as timm's "resnet50.a1_in1k"
 		m.Model, _, _ = strings.Cut(m.Model, ".")
-		if _, err := nn.Lookup(m.Model); err != nil {
-			m.Model = ""
-		}
+		a, _ := nn.Lookup(m.Model)
+		m.Model = a.Name
 	}
 	var errs []error
 	if t := string(m.Task); t != "" && !slices.Contains(data.Tasks(), t) {
