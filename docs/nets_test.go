@@ -16,12 +16,14 @@ import (
 	"onlinerna/internal/text"
 	"onlinerna/nn"
 	_ "onlinerna/nn/zoo"
+	"onlinerna/train/network"
 	"onlinerna/train/recipe"
 )
 
-var update = flag.Bool("update", false, "write nets.md, and README.md's families and number of nets")
+var update = flag.Bool("update", false, "write nets.md, nn/sizes.tsv, and README.md's families and number of nets")
 
-// TestNets compares nets.md, and README.md's families and number of nets, with the nets. The flag -update writes them.
+// TestNets compares nets.md, nn/sizes.tsv, and README.md's families and number of nets, with the nets. The flag -update
+// writes them.
 func TestNets(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(`# Nets
@@ -37,6 +39,7 @@ timm's. ~go test ./nn/zoo~ compares parameters, GFLOP and preparation with those
 	family := ""
 	counts := map[string]int{} // of nets by family
 	var sizes []int            // parameters
+	var table strings.Builder  // of package nn
 	for _, a := range byFamily() {
 		m, err := nn.Build(a.Name, nn.Config{Batch: 1, Mode: nn.Eval})
 		if err != nil {
@@ -54,6 +57,14 @@ timm's. ~go test ./nn/zoo~ compares parameters, GFLOP and preparation with those
 			fmt.Fprintf(&b, "## %s\n\n| net | | parameters | GFLOP | input | photographs | recipes |\n|-|-|-|-|-|-|-|\n", family)
 		}
 		counts[family]++
+		head := network.Head(m)
+		outputs := 0
+		for _, p := range m.Params {
+			if slices.Contains(head, p.Name) {
+				outputs += p.Shape.Size()
+			}
+		}
+		fmt.Fprintf(&table, "%s\t%d\t%d\t%d\n", a.Name, m.NumParams(), outputs, len(m.Params)-len(head))
 		sizes = append(sizes, m.NumParams())
 		photos := ""
 		if a.Mean != nil {
@@ -81,16 +92,18 @@ timm's. ~go test ./nn/zoo~ compares parameters, GFLOP and preparation with those
 	}
 	want := listed.ReplaceAllString(before, count) + first + families(counts, sizes) + last + after
 	if *update {
-		for name, text := range map[string]string{"nets.md": page, "../README.md": want} {
+		for name, text := range map[string]string{"nets.md": page, "../README.md": want, sizesFile: table.String()} {
 			if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	if read(t, "nets.md") != page || read(t, "../README.md") != want {
-		t.Error("nets.md or README.md differs from the nets: run go test ./docs -run TestNets -update")
+	if read(t, "nets.md") != page || read(t, "../README.md") != want || read(t, sizesFile) != table.String() {
+		t.Error("nets.md, README.md or nn/sizes.tsv differs from the nets: run go test ./docs -run TestNets -update")
 	}
 }
+
+const sizesFile = "../nn/sizes.tsv"
 
 // listed is README.md's number of nets.
 var listed = regexp.MustCompile(`lists \d+ nets`)

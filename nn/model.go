@@ -147,6 +147,24 @@ type Entry struct {
 // StateDict lists the tensors of stored weights, with torchvision's names, shapes and order.
 func (m *Model) StateDict() []Entry { return slices.Clone(m.entries) }
 
+// Outline is the model without graph and values: its tensors' names and shapes, with which a file is compared.
+func (m *Model) Outline() *Model {
+	o := &Model{Arch: m.Arch, Config: m.Config}
+	for _, p := range m.Params {
+		p.Node, p.Grad = nil, nil
+		o.Params = append(o.Params, p)
+	}
+	for _, s := range m.Stats {
+		s.Node, s.Batch, s.Update = nil, nil, nil
+		o.Stats = append(o.Stats, s)
+	}
+	for _, e := range m.entries {
+		e.Values = nil
+		o.entries = append(o.entries, e)
+	}
+	return o
+}
+
 // FLOPs counts the floating-point operations of the graph's products: those of a forward pass of the batch, and in
 // Train of the backward pass, too. See op.FLOPs.
 func (m *Model) FLOPs() (int64, error) {

@@ -24,7 +24,7 @@ type Op struct {
 	children []int64 // identify the node: Gorgonia's equality of nodes does not look at children
 	in       []op.Type
 	out      op.Type
-	wrt      []bool // operands that have a gradient which may be wanted
+	wrt      func() []bool // operands that have a gradient which may be wanted: nets that only evaluate do not ask
 }
 
 var _ G.SDOp = (*Op)(nil)
@@ -49,7 +49,7 @@ func apply(layer string, o op.Op, differentiable bool, in ...*G.Node) (*G.Node, 
 	if len(in) == 0 {
 		return nil, fmt.Errorf("layer %s: %v without operands", layer, o)
 	}
-	a := &Op{layer: layer, op: o, wrt: make([]bool, len(in))}
+	a := &Op{layer: layer, op: o, wrt: func() []bool { return make([]bool, len(in)) }}
 	for i, n := range in {
 		if n == nil {
 			return nil, fmt.Errorf("layer %s: operand %d of %v is nil", layer, i, o)
@@ -66,13 +66,14 @@ func apply(layer string, o op.Op, differentiable bool, in ...*G.Node) (*G.Node, 
 		return nil, err
 	}
 	if d, ok := o.(op.Differentiable); ok && differentiable {
-		terms, err := a.terms(d)
-		if err != nil {
-			return nil, err
-		}
-		for i, t := range terms {
-			a.wrt[i] = t != nil && mayDiffer(in[i])
-		}
+		a.wrt = sync.OnceValue(func() []bool {
+			wrt := make([]bool, len(in))
+			terms, err := a.terms(d)
+			for i := range wrt {
+				wrt[i] = err != nil || terms[i] != nil && mayDiffer(in[i]) // SymDiff returns the error
+			}
+			return wrt
+		})
 	}
 	n, err := G.ApplyOp(a, in...)
 	if err != nil {
@@ -85,7 +86,7 @@ func apply(layer string, o op.Op, differentiable bool, in ...*G.Node) (*G.Node, 
 // alone, such as normalised images.
 func mayDiffer(n *G.Node) bool {
 	if o, ok := n.Op().(*Op); ok {
-		return slices.Contains(o.wrt, true)
+		return slices.Contains(o.wrt(), true)
 	}
 	return !IsConstant(n)
 }
@@ -206,7 +207,7 @@ func (o *Op) String() string { return o.layer + ":" + o.op.String() }
 // DiffWRT reports which operands have a gradient.
 func (o *Op) DiffWRT(n int) []bool {
 	wrt := make([]bool, n)
-	copy(wrt, o.wrt)
+	copy(wrt, o.wrt())
 	return wrt
 }
 
@@ -227,7 +228,7 @@ func (o *Op) SymDiff(in G.Nodes, result, grad *G.Node) (G.Nodes, error) {
 	e := evaluator{layer: o.layer, in: in, result: result, grad: grad, done: map[*op.Term]*G.Node{}}
 	grads := make(G.Nodes, len(in))
 	for i, t := range terms {
-		if !o.wrt[i] {
+		if !o.wrt()[i] {
 			continue
 		}
 		if grads[i], err = e.node(t); err != nil {

@@ -2,6 +2,7 @@ package nn
 
 import (
 	"fmt"
+	"slices"
 
 	G "gorgonia.org/gorgonia"
 
@@ -68,10 +69,19 @@ func (w Windows) Mask(heads int) op.Tensor {
 			row, column := k/across*w.Rows+i/w.Columns, k%across*w.Columns+i%w.Columns
 			part[i] = wrapped{row+w.Down >= height, column+w.Right >= width}
 		}
-		for i := range heads * t * t {
-			if part[i/t%t] != part[i%t] {
-				bias[k*heads*t*t+i] = -100
+		if !slices.ContainsFunc(part, func(p wrapped) bool { return p != part[0] }) {
+			continue
+		}
+		of := bias[k*heads*t*t:][:heads*t*t]
+		for i, to := range part {
+			for j, from := range part {
+				if from != to {
+					of[i*t+j] = -100
+				}
 			}
+		}
+		for h := 1; h < heads; h++ {
+			copy(of[h*t*t:], of[:t*t])
 		}
 	}
 	return x

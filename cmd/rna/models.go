@@ -84,11 +84,11 @@ func listModels(out io.Writer, family string) error {
 		if family != "" && a.Family != family {
 			continue
 		}
-		m, err := nn.Build(a.Name, nn.Config{Batch: 1, Mode: nn.Eval})
-		if err != nil {
-			return err
+		parameters := "" // of a net that is not in the table
+		if s, ok := a.Sizes(); ok {
+			parameters = text.Thousands(s.Parameters)
 		}
-		rows = append(rows, []string{a.Name, text.Thousands(m.NumParams()), inputOf(a), fmt.Sprint(a.Classes), a.Summary})
+		rows = append(rows, []string{a.Name, parameters, inputOf(a), fmt.Sprint(a.Classes), a.Summary})
 		if !slices.Contains(references, a.Reference) {
 			references = append(references, a.Reference)
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 
+	"onlinerna/internal/parallel"
 	"onlinerna/nn"
 	"onlinerna/train/statedict"
 )
@@ -13,25 +14,59 @@ import (
 // Identify lists the models whose tensors match those of a weights file by name and shape, for any number of classes.
 // The file may lack the last layer and the batch counters.
 func Identify(f *statedict.File) []string {
+	numbers := 0
+	for _, t := range f.Tensors {
+		numbers += t.Len()
+	}
+	archs := slices.DeleteFunc(nn.Architectures(), func(a nn.Architecture) bool {
+		s, ok := a.Sizes()
+		// Positions may be those of smaller images.
+		return ok && (len(f.Tensors) < s.Tensors || numbers < (s.Parameters-s.Head)/2)
+	})
+	of := make([]bool, len(archs))
+	parallel.For(len(archs), parallel.Cores(), func(_, i int) { of[i] = fits(f, archs[i]) })
 	var names []string
-	for _, a := range nn.Architectures() {
-		m := plain(a)
-		if m == nil || len(f.Tensors) < len(m.Params)-len(Head(m)) { // renaming takes longer
-			continue
-		}
-		g := within(f, m)
-		if t, ok := g.Lookup(m.Params[0].Name); ok && len(t.Shape) == 4 && t.Shape[1] != m.Config.Channels {
-			other, err := a.Model(nn.Config{Batch: 1, Mode: nn.Eval, Channels: t.Shape[1]})
-			if err != nil {
-				continue
-			}
-			m = other
-		}
-		if isOf(g, m) {
+	for i, a := range archs {
+		if of[i] {
 			names = append(names, a.Name)
 		}
 	}
 	return names
+}
+
+// outlines caches those of outline by name.
+var outlines sync.Map
+
+// outline is that of an architecture's model with default options, or nil if it cannot be built.
+func outline(a nn.Architecture) *nn.Model {
+	if m, ok := outlines.Load(a.Name); ok {
+		return m.(*nn.Model)
+	}
+	m, err := a.Model(nn.Config{Batch: 1, Mode: nn.Eval})
+	if err != nil {
+		m = nil
+	} else {
+		m = m.Outline()
+	}
+	outlines.Store(a.Name, m)
+	return m
+}
+
+// fits reports whether a file's tensors are those of a net.
+func fits(f *statedict.File, a nn.Architecture) bool {
+	m := outline(a)
+	if m == nil || len(f.Tensors) < len(m.Params)-len(Head(m)) { // renaming takes longer
+		return false
+	}
+	g := within(f, m)
+	if t, ok := g.Lookup(m.Params[0].Name); ok && len(t.Shape) == 4 && t.Shape[1] != m.Config.Channels {
+		other, err := a.Model(nn.Config{Batch: 1, Mode: nn.Eval, Channels: t.Shape[1]})
+		if err != nil {
+			return false
+		}
+		m = other
+	}
+	return isOf(g, m)
 }
 
 // Others is the part of an error that names the models, other than the given one, whose tensors a file has; "" for none.
@@ -41,22 +76,6 @@ func Others(f *statedict.File, model string) string {
 		return ""
 	}
 	return fmt.Sprintf(", as their tensors are those of %s: give that model, or other weights", strings.Join(names, " or "))
-}
-
-// plains caches the models of plain by name.
-var plains sync.Map
-
-// plain is an architecture's model with default options, or nil if it cannot be built.
-func plain(a nn.Architecture) *nn.Model {
-	if m, ok := plains.Load(a.Name); ok {
-		return m.(*nn.Model)
-	}
-	m, err := a.Model(nn.Config{Batch: 1, Mode: nn.Eval})
-	if err != nil {
-		m = nil
-	}
-	plains.Store(a.Name, m)
-	return m
 }
 
 // isOf reports whether a file's tensors are those of a model, except for the size of the last layer.
