@@ -72,7 +72,11 @@ func TestNarrowDevice(t *testing.T) {
 			if testing.Short() {
 				t.Skip("slow")
 			}
-			devicetest.Run(t, changed(3, change), rounding)
+			o := rounding
+			if name == "definition" { // which takes a minute
+				o.Left = -1
+			}
+			devicetest.Run(t, changed(3, change), o)
 		})
 	}
 }
