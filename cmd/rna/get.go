@@ -19,6 +19,7 @@ import (
 	"onlinerna/internal/text"
 	"onlinerna/nn"
 	"onlinerna/train/report"
+	"onlinerna/train/statedict"
 )
 
 type getFlags struct {
@@ -31,19 +32,21 @@ func newGet() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "get [NAME...] [options]",
 		Short: "Download sets of images and weights",
-		Long: `Download sets of images and torchvision's weights, which --data and --init then take by name. Without a name,
-list them.
+		Long: `Download sets of images, torchvision's weights, and weights of Hugging Face's hub, which --data and --init then
+take by name. Without a name, list the sets and torchvision's weights. OWNER/NAME is a repository of the hub, and
+OWNER/NAME@REVISION one of its branches, tags or commits. HF_TOKEN has the token that some ask for.
 
-The same command resumes an interrupted download. It checks each file by its size and SHA-256, also a file that is
+The same command resumes an interrupted download. It checks each file by its size and checksum, also a file that is
 already in its place. Without a connection it prints the addresses of the files.`,
-		Example: `  rna get cifar10 resnet50
+		Example: `  rna get cifar10 resnet50 timm/vit_base_patch16_224.augreg2_in21k_ft_in1k
   rna train --data cifar10
-  rna train --init resnet50 --data photos`,
+  rna train --init resnet50 --data photos
+  rna predict timm/vit_base_patch16_224.augreg2_in21k_ft_in1k cat.jpg`,
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return getNames(), cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			items, err := getItems(args)
+			items, repos, err := getItems(args)
 			if err != nil {
 				return cli.Usage(cmd, err)
 			}
@@ -60,12 +63,17 @@ already in its place. Without a connection it prints the addresses of the files.
 					return err
 				}
 			}
+			for _, r := range repos {
+				if err := f.getRepo(cmd.Context(), r, cmd.OutOrStdout(), cmd.ErrOrStderr()); err != nil {
+					return err
+				}
+			}
 			return nil
 		},
 	}
 	o := cli.NewGroup("Options")
-	o.StringVar(&f.mirror, "mirror", "", "`address` of a folder that has the files by their names, "+
-		"in place of the official ones")
+	o.StringVar(&f.mirror, "mirror", "", "`address` of a folder that has the files by their names, or of a "+
+		"mirror of the hub, in place of the official ones")
 	o.StringVar(&f.cache, "cache", "", "`folder` for downloads (default: that of the environment variable "+
 		catalogue.Variable+", or rna in the user's cache folder)")
 	o.BoolVarP(&f.quiet, "quiet", "q", false, "no progress")
@@ -88,20 +96,26 @@ func getNames() (names []string) {
 	return names
 }
 
-func getItems(names []string) (items []catalogue.Item, err error) {
+// getItems finds what the names mean.
+func getItems(names []string) (items []catalogue.Item, repos []catalogue.Repo, err error) {
 	known := getNames()
 	for _, name := range names {
+		if r, ok := catalogue.ParseRepo(name); ok {
+			repos = append(repos, r)
+			continue
+		}
 		it, ok := catalogue.Find(name)
 		if !ok || !slices.Contains(known, it.Name) {
 			hint := cli.Suggest(name, known, "")
 			if _, err := nn.Lookup(name); err == nil && hint == "" {
-				hint = ": nobody publishes weights of this net"
+				hint = ": torchvision has no weights of this net"
 			}
-			return nil, fmt.Errorf("%s is nothing that can be downloaded%s; \"rna get\" lists it all", name, hint)
+			return nil, nil, fmt.Errorf("%s is nothing that can be downloaded%s; \"rna get\" lists it all, and OWNER/NAME "+
+				"is a repository of Hugging Face's hub", name, hint)
 		}
 		items = append(items, it)
 	}
-	return items, nil
+	return items, repos, nil
 }
 
 func (f *getFlags) list(out io.Writer) error {
@@ -122,12 +136,11 @@ func (f *getFlags) list(out io.Writer) error {
 	return page.Flush(out)
 }
 
-func (f *getFlags) get(ctx context.Context, it catalogue.Item, stdout, stderr io.Writer) error {
-	b := terminal.NewBar(stderr, f.quiet)
-	defer b.Finish()
+// options are those of a download, whose progress they show.
+func (f *getFlags) options(b *terminal.Bar, stderr io.Writer) fetch.Options {
 	now := ""
 	next := time.Now().Add(report.Every)
-	o := fetch.Options{
+	return fetch.Options{
 		Mirror: f.mirror,
 		Agent:  "rna",
 		Log: func(format string, args ...any) {
@@ -147,6 +160,36 @@ func (f *getFlags) get(ctx context.Context, it catalogue.Item, stdout, stderr io
 			}
 		},
 	}
+}
+
+func (f *getFlags) get(ctx context.Context, it catalogue.Item, stdout, stderr io.Writer) error {
+	b := terminal.NewBar(stderr, f.quiet)
+	defer b.Finish()
+	return f.bring(ctx, it, f.options(b, stderr), b, stdout)
+}
+
+// getRepo downloads the weights of a repository of the hub.
+func (f *getFlags) getRepo(ctx context.Context, r catalogue.Repo, stdout, stderr io.Writer) error {
+	b := terminal.NewBar(stderr, f.quiet)
+	defer b.Finish()
+	o := f.options(b, stderr)
+	if f.mirror == "" {
+		o.Token = fetch.HubToken()
+	}
+	it, err := fetch.Repo(ctx, r, statedict.HubFiles, o)
+	if ctx.Err() != nil {
+		return cli.Stopped("interrupted: the same command goes on")
+	}
+	if err != nil {
+		return err
+	}
+	o.Mirror = "" // it has been asked
+	return f.bring(ctx, it, o, b, stdout)
+}
+
+// bring downloads an item and says how to use it.
+func (f *getFlags) bring(ctx context.Context, it catalogue.Item, o fetch.Options, b *terminal.Bar,
+	stdout io.Writer) error {
 	path, err := fetch.Get(ctx, it, f.cache, o)
 	b.Finish()
 	if errors.Is(err, context.Canceled) {

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -137,6 +138,41 @@ func TestGet(t *testing.T) {
 	}
 	fails([]string{"20 bytes in place of the 48", "remove it"}, "get", "test-digits")
 	fails([]string{`"rna get test-digits"`}, "data", "check", "test-digits")
+}
+
+// TestGetRepo downloads weights of the hub, which are then found by their name.
+func TestGetRepo(t *testing.T) {
+	cache := t.TempDir()
+	t.Setenv(catalogue.Variable, cache)
+	t.Setenv("HF_HOME", t.TempDir())
+	t.Chdir(t.TempDir())
+	short := strings.Fields("--data glyphs --limit-batches 1 --limit-val 1 --epochs 1 --rna off --out")
+	train := func(args ...string) { mustRun(t, append(append([]string{"train"}, short...), args...)...) }
+	train("run")
+	weights, err := os.ReadFile(filepath.Join("run", "best.safetensors"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256(weights)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, "/api/models/some/net/") {
+			fmt.Fprintf(w, `{"sha": "0123456789", "siblings": [{"rfilename": "model.safetensors",
+				"lfs": {"size": %d, "sha256": "%x"}}]}`, len(weights), sum)
+			return
+		}
+		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(weights))
+	}))
+	defer server.Close()
+	if status, _, stderr := runRNA(t, "eval", "some/net"); status == 0 || !strings.Contains(stderr, `"rna get some/net"`) {
+		t.Error(stderr)
+	}
+	t.Setenv("HF_ENDPOINT", server.URL)
+	if out := mustRun(t, "get", "some/net"); !strings.Contains(out, "hub/some/net: --init some/net\n") {
+		t.Error(out)
+	}
+	mustRun(t, "eval", "some/net", "--data", "glyphs")
+	mustRun(t, "export", "some/net", "-o", "net.onnx")
+	train("fine", "--init", "some/net")
 }
 
 // TestInterrupted tells the user how to continue an interrupted download or pack.

@@ -39,6 +39,11 @@ type Item struct {
 	Unpacked        int64    // bytes at most, of archives
 	Classes         []string // of images whose files do not name them
 	Net             string   // that the weights are of
+
+	// Folder is the item's own folder in the cache folder, of a repository. Record is a file that it gets when it is
+	// whole.
+	Folder string
+	Record []byte
 }
 
 // File is one file at several addresses.
@@ -48,10 +53,14 @@ type File struct {
 	Size      int64    // in bytes
 	Rough     bool     // Size is within a percent
 	SHA256    string   // in hexadecimal, or its first digits
+	Git       string   // the SHA-1 of Git's blob, of a file without SHA256
 }
 
 // Sum names the checksum.
 func (f File) Sum() string {
+	if f.SHA256 == "" {
+		return "Git's SHA-1 " + f.Git
+	}
 	if len(f.SHA256) < 64 {
 		return "SHA-256 begins with " + f.SHA256
 	}
@@ -70,8 +79,11 @@ func Dir() (string, error) {
 	return filepath.Join(dir, "rna"), nil
 }
 
-// Path is where the item is in a cache folder: a folder of images, or a file of weights.
+// Path is where the item is in a cache folder: a folder of images or of a repository, or a file of weights.
 func (it Item) Path(dir string) string {
+	if it.Folder != "" {
+		return filepath.Join(dir, it.Folder)
+	}
 	if it.Kind == Weights {
 		return filepath.Join(dir, "weights", it.Files[0].Name)
 	}
@@ -81,6 +93,8 @@ func (it Item) Path(dir string) string {
 // Place is where a file of the item belongs in a cache folder.
 func (it Item) Place(dir string, f File) string {
 	switch {
+	case it.Folder != "":
+		return filepath.Join(dir, it.Folder, f.Name)
 	case it.Kind == Weights:
 		return filepath.Join(dir, "weights", f.Name)
 	case it.Archives != nil:
@@ -156,12 +170,22 @@ var (
 	joined = strings.NewReplacer("_", "", "-", "")
 )
 
-// Locate returns a path unchanged if it exists, or is not the name of an item of the kind. For an item's name it
-// returns the path in the cache folder; if the item is missing the error says how to get it. A word that is neither, but
-// near an item's name, is an error, too.
+// NamesWeights reports whether a path that is not here is the name of weights to download.
+func NamesWeights(path string) bool {
+	it, ok := Find(path)
+	_, repo := ParseRepo(path)
+	return ok && it.Kind == Weights || repo
+}
+
+// Locate returns a path unchanged if it exists, or is not the name of an item of the kind. For the name of an item or of
+// a [Repo] of weights it returns the path in the cache folder; if it is missing the error says how to get it. A word
+// that is neither, but near an item's name, is an error, too.
 func Locate(path string, kind Kind) (string, error) {
 	if _, err := os.Stat(path); err == nil || path == "" {
 		return path, nil
+	}
+	if r, ok := ParseRepo(path); ok && kind == Weights {
+		return r.locate()
 	}
 	it, ok := Find(path)
 	if !ok || it.Kind != kind {

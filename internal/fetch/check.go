@@ -1,6 +1,7 @@
 package fetch
 
 import (
+	"crypto/sha1"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -21,12 +22,16 @@ func check(path string, f catalogue.File) error {
 	if !f.Rough && n != f.Size {
 		return fmt.Errorf("%s: %d bytes in place of the %d of %s", path, n, f.Size, f.Name)
 	}
-	h := sha256.New()
+	h, want := sha256.New(), f.SHA256
+	if want == "" {
+		h, want = sha1.New(), f.Git
+		fmt.Fprintf(h, "blob %d\x00", n)
+	}
 	if _, err := io.Copy(h, in); err != nil {
 		return &localError{err}
 	}
-	if sum := hex.EncodeToString(h.Sum(nil)); !strings.HasPrefix(sum, f.SHA256) {
-		return fmt.Errorf("%s: SHA-256 %s, but that of %s is another: %s", path, sum, f.Name, f.Sum())
+	if sum := hex.EncodeToString(h.Sum(nil)); !strings.HasPrefix(sum, want) {
+		return fmt.Errorf("%s: checksum %s, but that of %s is another: %s", path, sum, f.Name, f.Sum())
 	}
 	return nil
 }

@@ -23,6 +23,8 @@ type Options struct {
 	Mirror string
 	// Agent is the User-Agent of requests.
 	Agent string
+	// Token is the bearer token of requests to the addresses' hosts, not to those that they redirect to.
+	Token string
 	// Progress is called with the bytes of a file so far and its size, 0 if unknown.
 	Progress func(file string, done, total int64)
 	// Log is called for each retry with the reason.
@@ -55,7 +57,15 @@ func (o *Options) fill() {
 		t := http.DefaultTransport.(*http.Transport).Clone()
 		t.DisableCompression = true // the bytes of the file are wanted
 		t.ResponseHeaderTimeout = o.Idle
-		o.Client = &http.Client{Transport: t}
+		o.Client = &http.Client{Transport: t, CheckRedirect: func(req *http.Request, via []*http.Request) error {
+			if len(via) == 10 {
+				return errors.New("the server redirects ten times")
+			}
+			if req.URL.Host != via[0].URL.Host {
+				req.Header.Del("Authorization") // Go keeps it for hosts below the first
+			}
+			return nil
+		}}
 	}
 }
 
@@ -65,7 +75,7 @@ func Get(ctx context.Context, it catalogue.Item, dir string, o Options) (string,
 	o.fill()
 	to := it.Path(dir)
 	above := filepath.Dir(to)
-	if it.Kind == catalogue.Images && it.Archives == nil {
+	if it.Kind == catalogue.Images && it.Archives == nil || it.Folder != "" {
 		above = to
 	}
 	if err := files.MkdirAll(above); err != nil {
@@ -87,6 +97,11 @@ func Get(ctx context.Context, it catalogue.Item, dir string, o Options) (string,
 	if it.Classes != nil {
 		if err := files.Write(filepath.Join(to, "classes.txt"),
 			[]byte(strings.Join(it.Classes, "\n")+"\n")); err != nil {
+			return "", err
+		}
+	}
+	if it.Record != nil {
+		if err := files.Write(filepath.Join(to, catalogue.RecordName), it.Record); err != nil {
 			return "", err
 		}
 	}

@@ -137,7 +137,7 @@ func (t *transfer) ask(ctx context.Context) (err error) {
 	if err != nil {
 		return &finalError{err}
 	}
-	req.Header.Set("User-Agent", t.Agent)
+	t.sign(req)
 	if have > 0 {
 		req.Header.Set("Range", fmt.Sprintf("bytes=%d-", have))
 		if t.etag != "" {

@@ -115,8 +115,7 @@ func NamesWeights(path string) bool {
 	st, err := os.Stat(path)
 	switch {
 	case err != nil:
-		it, ok := catalogue.Find(path)
-		return ok && it.Kind == catalogue.Weights
+		return catalogue.NamesWeights(path)
 	case st.IsDir():
 		return IsRun(path) || statedict.IsFolder(path)
 	}

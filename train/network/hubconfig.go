@@ -21,7 +21,8 @@ import (
 
 // hubConfig is the config.json that timm puts beside weights on Hugging Face's hub.
 type hubConfig struct {
-	Architecture string // timm's name; "" in files of others, such as a run's
+	Architecture string          // timm's name; "" in files of others, such as a run's
+	Labels       json.RawMessage `json:"label_names"` // of all classes, as a rule a list
 	Pretrained   struct {
 		Size          [3]int     `json:"input_size"` // channels first
 		Crop          float64    `json:"crop_pct"`
@@ -86,6 +87,10 @@ func (c *hubConfig) meta(m *Meta) {
 	}
 	if m.Model == "" {
 		m.Model, _ = hubNet(m.Architecture)
+	}
+	var names []string
+	if m.Classes == nil && json.Unmarshal(c.Labels, &names) == nil && len(names) > 1 {
+		m.Classes = names
 	}
 	if p.Mode != "center" {
 		m.CropMode = p.Mode

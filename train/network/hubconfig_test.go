@@ -426,3 +426,17 @@ func TestTransformersConfig(t *testing.T) {
 		}
 	}
 }
+
+// timm's config.json may name the classes.
+func TestLabelsOfTimm(t *testing.T) {
+	for labels, want := range map[string][]string{`["cat", "dog"]`: {"cat", "dog"}, `"imagenet"`: nil, `[]`: nil, `null`: nil} {
+		var c hubConfig
+		if err := json.Unmarshal([]byte(`{"architecture": "resnet18", "label_names": `+labels+`}`), &c); err != nil {
+			t.Fatal(err)
+		}
+		var m Meta
+		if c.meta(&m); !slices.Equal(m.Classes, want) || m.Model != "resnet18" {
+			t.Errorf("%s: %q of %s", labels, m.Classes, m.Model)
+		}
+	}
+}

@@ -20,9 +20,37 @@ var (
 	indexNames = []string{"model.safetensors.index.json", "pytorch_model.bin.index.json",
 		"diffusion_pytorch_model.safetensors.index.json"}
 	wholeNames = []string{"model.safetensors", "adapter_model.safetensors", "diffusion_pytorch_model.safetensors",
-		"pytorch_model.bin",
-		"adapter_model.bin"}
+		"open_clip_model.safetensors", "pytorch_model.bin", "adapter_model.bin", "open_clip_pytorch_model.bin"}
 )
+
+// HubFiles chooses from the names of a repository's files those that Open reads, and those that tell the net and how it
+// takes images; nil without weights. An index, or the only file of weights, is last.
+func HubFiles(names []string) (files []string) {
+	for _, name := range []string{"config.json", "preprocessor_config.json",
+		"processor_config.json", "adapter_config.json"} {
+		if slices.Contains(names, name) {
+			files = append(files, name)
+		}
+	}
+	for _, index := range indexNames {
+		if slices.Contains(names, index) {
+			of := strings.TrimSuffix(index, ".index.json")
+			for _, name := range names {
+				if shardName.MatchString(name) && strings.HasPrefix(name, strings.TrimSuffix(of, filepath.Ext(of))+"-") &&
+					filepath.Ext(name) == filepath.Ext(of) {
+					files = append(files, name)
+				}
+			}
+			return append(files, index)
+		}
+	}
+	for _, name := range wholeNames {
+		if slices.Contains(names, name) {
+			return append(files, name)
+		}
+	}
+	return nil
+}
 
 const (
 	distributedName = ".metadata"

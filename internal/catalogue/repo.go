@@ -1,0 +1,120 @@
+package catalogue
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+// Repo is a repository of Hugging Face's hub, as timm/resnet50.a1_in1k.
+type Repo struct {
+	Owner, Name string
+	Revision    string // a branch, a tag or a commit; "" means main
+}
+
+// RecordName is the name of the file that a repository's folder gets when it is whole.
+const RecordName = ".rna.json"
+
+var (
+	repoName  = regexp.MustCompile(`^([A-Za-z0-9][\w-]*)/([A-Za-z0-9][\w.-]*)(?:@([A-Za-z0-9][\w./-]*))?$`)
+	fileNames = regexp.MustCompile(`\.(?i:safetensors|pth|pt|bin|ckpt|json|npz|gguf|onnx|h5|jpe?g|png|csv)$`)
+)
+
+// ParseRepo takes a repository's name apart, with a revision behind @ or without. Names of files, and paths of which the
+// first folder is here, are none.
+func ParseRepo(s string) (r Repo, ok bool) {
+	m := repoName.FindStringSubmatch(s)
+	if m == nil || fileNames.MatchString(m[2]) || strings.Contains(s, "..") {
+		return r, false
+	}
+	if _, err := os.Stat(m[1]); err == nil {
+		return r, false
+	}
+	return Repo{m[1], m[2], m[3]}, true
+}
+
+// ID is the name without the revision.
+func (r Repo) ID() string { return r.Owner + "/" + r.Name }
+
+func (r Repo) String() string {
+	if r.Revision != "" {
+		return r.ID() + "@" + r.Revision
+	}
+	return r.ID()
+}
+
+// Folder is the repository's folder in the cache folder.
+func (r Repo) Folder() string {
+	name := r.Name
+	if r.Revision != "" {
+		name += "@" + strings.ReplaceAll(r.Revision, "/", "--")
+	}
+	return filepath.Join("hub", r.Owner, name)
+}
+
+// locate finds the repository in the cache folder, or in that of Hugging Face's own programs.
+func (r Repo) locate() (string, error) {
+	dir, err := Dir()
+	if err != nil {
+		return "", err
+	}
+	at := filepath.Join(dir, r.Folder())
+	if _, err := os.Stat(filepath.Join(at, RecordName)); err == nil {
+		return at, nil
+	}
+	if snapshot := r.snapshot(); snapshot != "" {
+		return snapshot, nil
+	}
+	return "", fmt.Errorf("%s is neither here nor in %s: \"rna get %[1]s\" downloads it if it is a repository of "+
+		"Hugging Face's hub", r, at)
+}
+
+// snapshot is the folder that Hugging Face's own programs have the revision in, "" without one.
+func (r Repo) snapshot() string {
+	cache := HubCache()
+	if cache == "" {
+		return ""
+	}
+	at := filepath.Join(cache, "models--"+r.Owner+"--"+r.Name)
+	commit := r.Revision
+	if commit == "" {
+		commit = "main"
+	}
+	if b, err := os.ReadFile(filepath.Join(at, "refs", filepath.FromSlash(commit))); err == nil {
+		commit = strings.TrimSpace(string(b))
+	}
+	at = filepath.Join(at, "snapshots", commit)
+	if st, err := os.Stat(at); commit != filepath.Base(commit) || err != nil || !st.IsDir() {
+		return ""
+	}
+	return at
+}
+
+// HubHome is the folder of Hugging Face's own programs, by their variables; "" without any.
+func HubHome() string {
+	if dir := os.Getenv("HF_HOME"); dir != "" {
+		return dir
+	}
+	dir := os.Getenv("XDG_CACHE_HOME")
+	if dir == "" {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return ""
+		}
+		dir = filepath.Join(home, ".cache")
+	}
+	return filepath.Join(dir, "huggingface")
+}
+
+// HubCache is the folder in which they keep repositories.
+func HubCache() string {
+	if dir := os.Getenv("HF_HUB_CACHE"); dir != "" {
+		return dir
+	}
+	if home := HubHome(); home != "" {
+		return filepath.Join(home, "hub")
+	}
+	return ""
+}
