@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"path"
 	"slices"
 	"strings"
 
@@ -25,7 +26,13 @@ func newModels() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "models [MODEL]",
 		Short: "List the models, or describe one",
-		Args:  cobra.MaximumNArgs(1),
+		Long: `List the models, or describe one. A pattern with * and ?, in quotes for the shell, lists those whose names it
+matches.`,
+		Example: `  rna models
+  rna models 'vit_*_384'
+  rna models --family vgg
+  rna models vgg16`,
+		Args: cobra.MaximumNArgs(1),
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			if len(args) > 0 {
 				return nil, cobra.ShellCompDirectiveNoFileComp
@@ -33,8 +40,8 @@ func newModels() *cobra.Command {
 			return modelNames(), cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return listModels(cmd.OutOrStdout(), family)
+			if len(args) == 0 || strings.ContainsAny(args[0], "*?[") {
+				return listModels(cmd.OutOrStdout(), family, strings.Join(args, ""))
 			}
 			if family != "" {
 				return fmt.Errorf("%s is one model: give it or --family", args[0])
@@ -69,8 +76,8 @@ func familyNear(name string) string {
 	return nearest.To(name, families())
 }
 
-// listModels writes a table of the models of a family, or of all models.
-func listModels(out io.Writer, family string) error {
+// listModels writes a table of the models of a family or a pattern, or of all models.
+func listModels(out io.Writer, family, pattern string) error {
 	if family != "" && !slices.Contains(families(), family) {
 		hint := ""
 		if n := familyNear(family); n != "" {
@@ -81,7 +88,11 @@ func listModels(out io.Writer, family string) error {
 	rows := [][]string{{"NAME", "PARAMETERS", "INPUT", "CLASSES", "DESCRIPTION"}}
 	var references []string
 	for _, a := range nn.Architectures() {
-		if family != "" && a.Family != family {
+		matched, err := path.Match(cmp.Or(pattern, "*"), a.Name)
+		if err != nil {
+			return fmt.Errorf("pattern %q: %w", pattern, err)
+		}
+		if !matched || family != "" && a.Family != family {
 			continue
 		}
 		parameters := "" // of a net that is not in the table
@@ -93,10 +104,14 @@ func listModels(out io.Writer, family string) error {
 			references = append(references, a.Reference)
 		}
 	}
+	if len(rows) == 1 {
+		return fmt.Errorf("no model's name matches %s", pattern)
+	}
 	page := terminal.NewPage(out)
 	page.List(rows)
-	if family == "" {
-		fmt.Fprintf(page, "\nFamilies: %s.\n\"rna models --family vgg\" lists one, \"rna models vgg16\" describes a model.\n",
+	if family == "" && pattern == "" {
+		fmt.Fprintf(page, "\nFamilies: %s.\n\"rna models --family vgg\" lists one, \"rna models 'vit_*'\" lists by name, \"rna models vgg16\" "+
+			"describes a model.\n",
 			strings.Join(families(), ", "))
 		return page.Flush(out)
 	}
