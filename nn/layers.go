@@ -69,15 +69,17 @@ func (b *Builder) kernels(name string, s op.Shape, c Conv) []*G.Node {
 	}
 	kernel := c.kernel()
 	list := []*G.Node{b.param(Param{
-		Name:  name + ".weight",
-		Shape: op.Shape{c.Filters, s[1] / groups, kernel[0], kernel[1]},
-		Init:  HeNormal(c.Filters, kernel[0]*kernel[1]),
+		Name:   name + ".weight",
+		Shape:  op.Shape{c.Filters, s[1] / groups, kernel[0], kernel[1]},
+		Init:   HeNormal(c.Filters, kernel[0]*kernel[1]),
+		Groups: groups,
 	})}
 	if c.Bias {
 		list = append(list, b.param(Param{
 			Name:       name + ".bias",
 			Shape:      op.Shape{c.Filters},
 			Init:       FanInUniform(s[1] / groups * kernel[0] * kernel[1]),
+			Groups:     groups,
 			BiasOrNorm: true,
 		}))
 	}
@@ -135,6 +137,11 @@ func (b *Builder) blur(name string, x *G.Node) *G.Node {
 // m·(mean, unbiased variance), m being Model.BatchNormMomentum. Where Config.Freeze has both parameters it normalises
 // with the running ones, which stay.
 func (b *Builder) BatchNorm(name string, x *G.Node, scale float64) *G.Node {
+	return b.BatchNormEps(name, x, scale, b.model.Arch.BatchNormEps)
+}
+
+// BatchNormEps is BatchNorm with an ε of its own.
+func (b *Builder) BatchNormEps(name string, x *G.Node, scale, eps float64) *G.Node {
 	s, ok := b.shape(name, x, 4)
 	if !ok || !b.claim(name) {
 		return nil
@@ -157,7 +164,7 @@ func (b *Builder) BatchNorm(name string, x *G.Node, scale float64) *G.Node {
 		st.Update = b.apply(name, op.BatchNormUpdate{Count: st.Count}, st.Node, st.Batch, m.BatchNormMomentum)
 		used = st.Batch
 	}
-	y := b.apply(name, op.BatchNorm{Eps: m.Arch.BatchNormEps, Fixed: fixed}, x, used, weight, bias)
+	y := b.apply(name, op.BatchNorm{Eps: eps, Fixed: fixed}, x, used, weight, bias)
 	if b.err != nil {
 		return nil
 	}

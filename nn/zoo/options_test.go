@@ -44,12 +44,7 @@ func TestOptions(t *testing.T) {
 	first := zoo.MBConv{Expansion: 1, Kernel: 3, Stride: 1, In: 8, Out: 16, Blocks: 1}
 	blocks := func(s ...zoo.MobileBlock) zoo.MobileNetV3 { return zoo.MobileNetV3{Blocks: s} }
 	block := zoo.MobileBlock{Kernel: 3, Wide: 16, Out: 16, Stride: 1}
-	universal := zoo.UniversalBlock{Start: 3, Middle: 5, Stride: 1, Expansion: 2, Out: 16, Blocks: 1}
-	universals := func(change func(s *zoo.UniversalBlock)) zoo.MobileNetV4 {
-		s := universal
-		change(&s)
-		return zoo.MobileNetV4{Stem: 8, Stages: [][]zoo.UniversalBlock{{universal, s}}}
-	}
+	mobile := func(stage string) zoo.Mobile { return zoo.Mobile{Stem: 8, Stages: []string{stage, "cn_k3_c8"}} }
 	mobiles := func(change func(s *zoo.MobileViTStage)) zoo.MobileViT {
 		s := zoo.MobileViTStage{Stride: 1, Blocks: 1, Expansion: 2, Out: 16, Depth: 1, Width: 8}
 		change(&s)
@@ -221,25 +216,35 @@ func TestOptions(t *testing.T) {
 			"zoo.MobileViT.Stages[0].Width is 6: must be divisible by Heads, which is 4"},
 		{zoo.RepVGG{Stem: 8, Blocks: [4]int{1, 1, 1, 1}, Channels: [4]int{8, 8, 8, 10}, Groups: 4},
 			"zoo.RepVGG.Channels is [8 8 8 10]: must be divisible by Groups, which is 4"},
-		{zoo.MobileNetV4{Stem: 8}, "zoo.MobileNetV4.Stages is []: must be at least one"},
-		{zoo.MobileNetV4{Stages: [][]zoo.UniversalBlock{{universal}}}, "zoo.MobileNetV4.Stem is 0: must be at least 1"},
-		{zoo.MobileNetV4{Stem: 8, Width: -1, Stages: [][]zoo.UniversalBlock{{universal}}},
-			"zoo.MobileNetV4.Width is -1: must be at least 0"},
-		{zoo.MobileNetV4{Stem: 8, Stages: [][]zoo.UniversalBlock{{}}},
-			"zoo.MobileNetV4.Stages is [[]]: must be stages of blocks, but stage 0 has none"},
-		{universals(func(s *zoo.UniversalBlock) { s.Out = 0 }), "zoo.MobileNetV4.Stages[0][1].Out is 0: must be at least 1"},
-		{universals(func(s *zoo.UniversalBlock) { s.Blocks = 0 }), "zoo.MobileNetV4.Stages[0][1].Blocks is 0: must be at least 1"},
-		{universals(func(s *zoo.UniversalBlock) { s.Stride = 3 }), "zoo.MobileNetV4.Stages[0][1].Stride is 3: must be 1 or 2"},
-		{universals(func(s *zoo.UniversalBlock) { s.Start = 4 }), "zoo.MobileNetV4.Stages[0][1].Start is 4: must be odd, or 0"},
-		{universals(func(s *zoo.UniversalBlock) { s.Middle = 4 }), "zoo.MobileNetV4.Stages[0][1].Middle is 4: must be odd, or 0"},
-		{universals(func(s *zoo.UniversalBlock) { s.Plain = 3 }),
-			"zoo.MobileNetV4.Stages[0][1].Plain is 3: must be odd, and without Start, Middle and Fused, or 0"},
-		{universals(func(s *zoo.UniversalBlock) { s.Fused = 3 }),
-			"zoo.MobileNetV4.Stages[0][1].Fused is 3: must be odd, and without Start and Middle, or 0"},
-		{universals(func(s *zoo.UniversalBlock) { s.Expansion = 0 }),
-			"zoo.MobileNetV4.Stages[0][1].Expansion is 0: must be 0 with Plain, else at least 1"},
-		{universals(func(s *zoo.UniversalBlock) { s.Start, s.Middle, s.Stride = 0, 0, 2 }),
-			"zoo.MobileNetV4.Stages[0][1].Stride is 2: must be 1 for a block without a larger kernel than 1×1"},
+		{zoo.Mobile{Stem: 8}, "zoo.Mobile.Stages is []: must be at least one"},
+		{zoo.Mobile{Stages: []string{"cn_k3_c8"}}, "zoo.Mobile.Stem is 0: must be at least 1"},
+		{zoo.Mobile{Stem: 8, Width: -1, Stages: []string{"cn_k3_c8"}}, "zoo.Mobile.Width is -1: must be at least 0"},
+		{zoo.Mobile{Stem: 8, Depth: []float64{1, 1}, Stages: []string{"cn_k3_c8"}},
+			"zoo.Mobile.Depth is [1 1]: must be of each stage, or one"},
+		{zoo.Mobile{Stem: 8, Depth: []float64{math.NaN()}, Stages: []string{"cn_k3_c8"}},
+			"zoo.Mobile.Depth is [NaN]: must be above 0 and at most 1000"},
+		{zoo.Mobile{Stem: 8, Limit: 2, Stages: []string{"cn_k3_c8"}}, "zoo.Mobile.Limit is 2: must be at most 1"},
+		{zoo.Mobile{Stem: 8, StemKernel: 4, Stages: []string{"cn_k3_c8"}}, "zoo.Mobile.StemKernel is 4: must be odd, or 0"},
+		{zoo.Mobile{Stem: 8, Late: true, Stages: []string{"cn_k3_c8"}}, "zoo.Mobile.Last is 0: must be at least 1 with Late"},
+		{zoo.Mobile{Stem: 8, Bias: true, Stages: []string{"cn_k3_c8"}}, "zoo.Mobile.Bias is true: must be false without Late"},
+		{zoo.Mobile{Stem: 8, Norm: true, Stages: []string{"cn_k3_c8"}}, "zoo.Mobile.Norm is true: must be false without Late"},
+		{zoo.Mobile{Stem: 8, AntiAlias: "max", Stages: []string{"cn_k3_c8"}},
+			`zoo.Mobile.AntiAlias is "max": must be "", "avg" or "blurpc"`},
+		{mobile(""), `must be stages of blocks, but stage 0 has none`},
+		{mobile("xy_k3_c8"), "must be blocks of the kinds ds, dsa, ir, er, cn, uir and mqa: \"xy_k3_c8\" is none"},
+		{mobile("cn_k3_c8_q7"), `must be blocks without "q7": "cn_k3_c8_q7" is none`},
+		{mobile("cn_k3_cx"), `must be blocks without "cx": "cn_k3_cx" is none`},
+		{mobile("cn_k4_c8"), `must be blocks without "k4": "cn_k4_c8" is none`},
+		{mobile("cn_k3"), `must be blocks with numbers r, s and c from 1 to 1048576, mqa also with h and d: "cn_k3" is none`},
+		{mobile("mqa_k3_c8_h2"), `must be blocks with numbers r, s and c from 1 to 1048576, mqa also with h and d: "mqa_k3_c8_h2" is none`},
+		{mobile("cn_k3_s3_c8"), `must be blocks of a stride of 1 or 2: "cn_k3_s3_c8" is none`},
+		{mobile("cn_c8"), `must be blocks with kernels k: "cn_c8" is none`},
+		{mobile("ir_k3_c8"), `must be blocks with an expansion e above 0 and at most 1000: "ir_k3_c8" is none`},
+		{mobile("ds_k3_c8_se2"), `must be blocks with an se of at most 1: "ds_k3_c8_se2" is none`},
+		{mobile("uir_k0_s2_e2_c8"), `must be blocks of a stride of 1 without a larger kernel than 1×1: "uir_k0_s2_e2_c8" is none`},
+		{mobile("uir_k3_p3_e2_c8"), `must be blocks without a p: "uir_k3_p3_e2_c8" is none`},
+		{mobile("mqa_k3_s2_c8_h2_d4"), `must be blocks of a stride of 1, and of 2 at most for keys: "mqa_k3_s2_c8_h2_d4" is none`},
+		{mobile("er_k3_e1_c8_gs5"), "layer blocks.0.0: 8 channels are no multiple of gs, which is 5"},
 		{zoo.Swin{Blocks: [4]int{1, 1, 1, 1}, Width: 8, Heads: 2, Window: 129},
 			"zoo.Swin.Window is 129: must be at most 128"},
 		{zoo.Swin{Blocks: [4]int{1, 1, 1, 1}, Width: 8, Heads: 3},
@@ -323,7 +328,7 @@ var small = []struct {
 	{zoo.Swin{Blocks: [4]int{1, 1, 1, 1}, Width: 8, Heads: 2}, 0},
 	{zoo.Swin{Blocks: [4]int{1, 1, 1, 1}, Width: 8, Heads: 2, V2: true}, 0},
 	{zoo.Swin{Blocks: [4]int{1, 1, 1, 1}, Width: 8, Heads: 2, Window: 8, V2: true, Timm: true}, 0},
-	{zoo.MobileNetV4{Stem: 8, Stages: [][]zoo.UniversalBlock{{{Plain: 3, Stride: 2, Out: 8, Blocks: 1}}}}, 1},
+	{zoo.Mobile{Stem: 8, Depth: []float64{1}, Last: 8, Late: true, Stages: []string{"uir_k3_s2_e2_c8 mqa_k3_h2_d4_v2_c8"}}, 1},
 	{zoo.MobileViT{Stem: 8,
 		Stages: []zoo.MobileViTStage{{Stride: 2, Blocks: 1, Expansion: 1, Out: 8, Depth: 1, Width: 8}}}, 1},
 	{zoo.MobileViT{Stem: 8, Separable: true,

@@ -16,7 +16,6 @@ package zoo
 import (
 	"fmt"
 	"math"
-	"strings"
 
 	G "gorgonia.org/gorgonia"
 
@@ -304,6 +303,9 @@ func sum(list []int) (n int) {
 // smallSquare is the square of an eighth, for sums of squares: in float16 squares are infinite from 256 on.
 var smallSquare = expr.Arg(0).Scale(1. / 8).Square()
 
+// meanOfTwo is that of two logits.
+var meanOfTwo = expr.Arg(0).Add(expr.Arg(1)).Scale(.5)
+
 // ofSmallSquares is the sum of squares by that of smallSquares.
 func ofSmallSquares(sum expr.Expr) expr.Expr { return sum.Scale(64) }
 
@@ -330,6 +332,16 @@ func torchInit(p nn.Param) nn.Init {
 	return p.Init
 }
 
+// truncated gives linear layers weights of a standard deviation, and biases 0. Convolutions are PyTorch's own.
+func truncated(deviation float64) func(p nn.Param) nn.Init {
+	return func(p nn.Param) nn.Init {
+		if p.Groups > 0 {
+			return torchInit(p)
+		}
+		return normal(deviation)(p)
+	}
+}
+
 // normal gives linear layers weights of a standard deviation, and biases 0. Convolutions are as nn's.
 func normal(deviation float64) func(p nn.Param) nn.Init {
 	return func(p nn.Param) nn.Init {
@@ -346,11 +358,8 @@ func normal(deviation float64) func(p nn.Param) nn.Init {
 // google gives convolutions weights by their outputs in a group, and linear layers weights within ±1/√outputs, as timm
 // does. Biases start at 0.
 func google(p nn.Param) nn.Init {
-	switch {
-	case len(p.Shape) == 4 && p.Shape[1] == 1 && !strings.Contains(p.Name, "stem"): // depthwise, not of grey images
-		return nn.Init{Distribution: nn.Normal, Scale: math.Sqrt(2 / float64(p.Shape[2]*p.Shape[3]))}
-	case len(p.Shape) == 4:
-		return nn.Init{Distribution: nn.Normal, Scale: math.Sqrt(2 / float64(p.Shape[0]*p.Shape[2]*p.Shape[3]))}
+	if len(p.Shape) == 4 {
+		return nn.HeNormal(p.Shape[0]/max(p.Groups, 1), p.Shape[2]*p.Shape[3])
 	}
 	return uniform(1)(p)
 }

@@ -31,13 +31,6 @@ func init() {
 		"mobilenetv2_narrow":        like("mobilenetv2_110d", zoo.MobileNetV2{Width: .25, Depth: 1.2, Timm: true}.Build),
 		"mobilenet_v3_small_narrow": like("mobilenet_v3_small", zoo.MobileNetV3{Small: true, Width: .35}.Build),
 		"mobilenet_v3_large_narrow": like("mobilenet_v3_large", zoo.MobileNetV3{Width: .25}.Build),
-		"mobilenetv4_narrow": dropping(0, .2, like("mobilenetv4_conv_small", zoo.MobileNetV4{Stem: 32, Width: .25,
-			Stages: [][]zoo.UniversalBlock{
-				{{Plain: 3, Stride: 2, Out: 64, Blocks: 1}, {Plain: 1, Stride: 1, Out: 64, Blocks: 1}},
-				{{Fused: 3, Stride: 2, Expansion: 2, Out: 64, Blocks: 2}},
-				{{Start: 5, Middle: 3, Stride: 2, Expansion: 3, Out: 96, Blocks: 2}, {Start: 3, Stride: 1, Expansion: 2, Out: 96, Blocks: 1},
-					{Middle: 3, Stride: 1, Expansion: 2, Out: 96, Blocks: 1}, {Stride: 1, Expansion: 2, Out: 96, Blocks: 1}},
-				{{Start: 3, Stride: 2, Expansion: 2, Out: 128, Blocks: 1}}}}.Build)),
 		"ghostnet_timm_narrow": like("ghostnet_100", zoo.GhostNet{Width: .5, Stages: [][]zoo.GhostBlock{
 			{{Kernel: 3, Wide: 16, Out: 16, Stride: 1}}, {{Kernel: 3, Wide: 48, Out: 24, Stride: 2}},
 			{{Kernel: 5, Wide: 72, Out: 40, Stride: 2, Excite: .25}, {Kernel: 3, Wide: 80, Out: 40, Stride: 1, Excite: .25},

@@ -1,0 +1,58 @@
+"""Narrow nets for small devices, and how make.py builds whole ones."""
+
+from functools import partial
+
+import torch.nn as nn
+from timm.layers import GlobalContext
+from timm.models._efficientnet_blocks import SqueezeExcite
+from timm.models._efficientnet_builder import decode_arch_def, round_channels
+from timm.models.efficientnet import EfficientNet
+from timm.models.mobilenetv3 import MobileNetV3
+
+TF = {"pad_type": "same", "norm_layer": partial(nn.BatchNorm2d, eps=0.001)}
+
+
+def efficientnet(*stages, depth=1, **kwargs):
+    return EfficientNet(decode_arch_def([s.split() for s in stages], depth, "round"), num_classes=10, **kwargs)
+
+
+def mobilenet(*stages, **kwargs):
+    return MobileNetV3(decode_arch_def([s.split() for s in stages]), num_classes=10, **kwargs)
+
+
+VARIANTS = {
+    "tf_mixnet_narrow": (lambda: efficientnet(
+        "ds_r1_k3_s1_e1_c16", "ir_r1_k3.5.7_a1.1_p1.1_s2_e3_c24 ir_r1_k3_a1.1_p1.1_s1_e2_c24_se0.5_nsw",
+        "ir_r2_k3.5_p1.1_s2_e2_c32_se0.25_nsw ir_r3_k5_s1_e2.5_c32_nr6", "ir_r1_k5_s1_e2_c40", depth=0.7,
+        stem_size=12, num_features=64, **TF), 8, 64),
+    "gc_efficientnet_narrow": (lambda: efficientnet(
+        "cn_r1_k1_s1_c16", "er_r1_k3_s2_e4_c24_fc16_noskip er_r1_k3_s1_e4_gs32_c24", "ir_r2_k5_s2_e3_c32_se0.25", "dsa_r2_k3_s2_c40",
+        stem_size=12, stem_kernel_size=5, fix_stem=True, round_chs_fn=partial(round_channels, multiplier=0.8), num_features=0,
+        act_layer=nn.SiLU, se_layer=GlobalContext), 8, 64),
+    "fbnetv3_narrow": (lambda: mobilenet(
+        "ds_r2_k3_s1_e1_c16", "ir_r1_k5_s2_e4_c24_se0.5 ir_r1_k3_s1_e3_c24_se0.25_nre", stem_size=16, num_features=96, head_bias=False,
+        round_chs_fn=partial(round_channels, multiplier=1.3, round_limit=0.95), se_from_exp=False, act_layer=nn.Hardswish, aa_layer="blurpc",
+        se_layer=partial(SqueezeExcite, gate_layer="hard_sigmoid", rd_round_fn=partial(round_channels, round_limit=0.95))), 8, 64),
+    "lcnet_narrow": (lambda: mobilenet(
+        "dsa_r1_k3_s1_c24", "dsa_r2_k5_s2_c40_se0.25", "dsa_r1_k3_s2_c64_se0.25", num_features=96, act_layer=nn.Hardswish,
+        round_chs_fn=partial(round_channels, multiplier=0.5), se_layer=partial(SqueezeExcite, gate_layer="hard_sigmoid", force_act_layer=nn.ReLU),
+        drop_rate=0.2), 8, 64),
+    "mobilenetv4_hybrid_narrow": (lambda: mobilenet(
+        "er_r1_k3_s2_e3_c16", "uir_r1_a3_k5_s2_e2_c24 mqa_r1_k3_h3_s1_v2_d8_c24 uir_r1_a3_k0_s1_e2_c24", "uir_r1_a3_k0_s2_e2_c32 mqa_r1_k3_h2_s1_d16_c32",
+        "cn_r1_k1_s1_c48",
+        stem_size=12, fix_stem=True, num_features=64, head_bias=False, head_norm=True, act_layer=nn.GELU, layer_scale_init_value=1e-5,
+        aa_layer="avg", drop_path_rate=0.2), 8, 64),
+}
+
+TIMM = {name: ({}, 2, 64) for name in (
+    "efficientnet_es", "efficientnet_em", "efficientnet_el", "tf_efficientnet_es", "tf_efficientnet_em", "tf_efficientnet_el",
+    "mixnet_s", "mixnet_m", "mixnet_l", "mixnet_xl", "tf_mixnet_s", "tf_mixnet_m", "tf_mixnet_l",
+    "tinynet_a", "tinynet_b", "tinynet_c", "tinynet_d", "tinynet_e", "mobilenetv1_100", "mobilenetv1_100h", "mobilenetv1_125",
+    "semnasnet_075", "semnasnet_100", "spnasnet_100", "mnasnet_small", "efficientnetv2_rw_t", "efficientnetv2_rw_s", "efficientnetv2_rw_m",
+    "gc_efficientnetv2_rw_t", "mobilenet_edgetpu_v2_m", "lcnet_050", "lcnet_075", "lcnet_100", "fbnetv3_b", "fbnetv3_d", "fbnetv3_g",
+    "mobilenetv3_rw", "mobilenetv3_large_150d", "tf_mobilenetv3_large_minimal_100", "tf_mobilenetv3_small_minimal_100",
+    "mobilenetv4_hybrid_medium", "mobilenetv4_hybrid_large", "mobilenetv4_conv_aa_large", "mobilenetv4_conv_blur_medium",
+    "hardcorenas_a", "hardcorenas_b", "hardcorenas_c", "hardcorenas_d", "hardcorenas_e", "hardcorenas_f")}
+TIMM["fbnetc_100"] = {"bn_eps": 0.001}, 2, 64
+for name in "tf_efficientnet_b8", "tf_efficientnet_l2", "tf_efficientnetv2_xl":
+    TIMM[name] = {"drop_rate": 0.4 if "v2" in name else 0.5, "drop_path_rate": 0.2}, 2, 64

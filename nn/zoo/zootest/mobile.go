@@ -1,0 +1,33 @@
+package zootest
+
+import (
+	"onlinerna/nn"
+	"onlinerna/nn/zoo"
+)
+
+func init() {
+	register(map[string]nn.Architecture{
+		"tf_mixnet_narrow": like("tf_mixnet_s", zoo.Mobile{Depth: []float64{.7}, RoundDepth: true, Stem: 12, Last: 64,
+			Stages: []string{"ds_r1_k3_s1_e1_c16",
+				"ir_r1_k3.5.7_a1.1_p1.1_s2_e3_c24 ir_r1_k3_a1.1_p1.1_s1_e2_c24_se0.5_nsw",
+				"ir_r2_k3.5_p1.1_s2_e2_c32_se0.25_nsw ir_r3_k5_s1_e2.5_c32_nr6", "ir_r1_k5_s1_e2_c40"}}.Build),
+		"gc_efficientnet_narrow": like("gc_efficientnetv2_rw_t", zoo.Mobile{Width: .8, Stem: 12, StemKernel: 5, FixStem: true,
+			Act: (*nn.Builder).SiLU, GlobalContext: true, Stages: []string{"cn_r1_k1_s1_c16",
+				"er_r1_k3_s2_e4_c24_fc16_noskip er_r1_k3_s1_e4_gs32_c24", "ir_r2_k5_s2_e3_c32_se0.25", "dsa_r2_k3_s2_c40"}}.Build),
+		"fbnetv3_narrow": like("fbnetv3_b", zoo.Mobile{Width: 1.3, Limit: .95, Stem: 16, Last: 96, Late: true,
+			Act: (*nn.Builder).Hardswish, AntiAlias: "blurpc", HardGate: true, ExciteEight: true,
+			Stages: []string{"ds_r2_k3_s1_e1_c16", "ir_r1_k5_s2_e4_c24_se0.5 ir_r1_k3_s1_e3_c24_se0.25_nre"}}.Build),
+		"lcnet_narrow": dropping(.2, 0, like("lcnet_100", zoo.Mobile{Width: .5, Stem: 16, Last: 96, Late: true, Bias: true,
+			Act: (*nn.Builder).Hardswish, HardGate: true, ExciteWide: true, ExciteReLU: true,
+			Stages: []string{"dsa_r1_k3_s1_c24", "dsa_r2_k5_s2_c40_se0.25", "dsa_r1_k3_s2_c64_se0.25"}}.Build)),
+		"mobilenetv4_hybrid_narrow": dropping(0, .2, like("mobilenetv4_hybrid_large", zoo.Mobile{Stem: 12, FixStem: true,
+			Last: 64, Late: true, Norm: true, Act: (*nn.Builder).GELU, LayerScale: 1e-5, AntiAlias: "avg", ExciteWide: true,
+			Stages: []string{"er_r1_k3_s2_e3_c16",
+				"uir_r1_a3_k5_s2_e2_c24 mqa_r1_k3_h3_s1_v2_d8_c24 uir_r1_a3_k0_s1_e2_c24",
+				"uir_r1_a3_k0_s2_e2_c32 mqa_r1_k3_h2_s1_d16_c32", "cn_r1_k1_s1_c48"}}.Build)),
+		"mobilenetv4_narrow": dropping(0, .2, like("mobilenetv4_conv_small", zoo.Mobile{Stem: 32, FixStem: true, Width: .25,
+			Last: 1280, Late: true, Norm: true, Stages: []string{"cn_r1_k3_s2_c64 cn_r1_k1_s1_c64", "er_r2_k3_s2_e2_c64",
+				"uir_r2_a5_k3_s2_e3_c96 uir_r1_a3_k0_s1_e2_c96 uir_r1_a0_k3_s1_e2_c96 uir_r1_a0_k0_s1_e2_c96",
+				"uir_r1_a3_k0_s2_e2_c128"}}.Build)),
+	})
+}
