@@ -30,6 +30,7 @@ from timm.layers import DropPath, RotaryEmbeddingCat
 from timm.layers.pos_embed_sincos import RotaryEmbeddingDinoV3
 from timm.models.byobnet import ByobNet
 from timm.models.convnext import ConvNeXtBlock
+from timm.models.efficientvit_mit import LiteMLA
 from timm.models.fastvit import AttentionBlock, RepMixerBlock
 from timm.models.hgnet import HighPerfGpuNet
 from timm.models.swin_transformer_v2 import WindowAttention
@@ -179,13 +180,23 @@ def drops(model):
     return found
 
 
+def linear_attention(q, k, v):
+    """LiteMLA's, which computes in float32, also for float64."""
+    dtype, wide = v.dtype, torch.promote_types(v.dtype, torch.float32)
+    q, k, v = q.to(wide), k.to(wide), v.to(wide)
+    out = q @ (k.transpose(-1, -2) @ v)
+    return (out[..., :-1] / (out[..., -1:] + 1e-5)).to(dtype)
+
+
 def exact(model):
-    """Replaces activations whose gradients PyTorch makes with a sixth in float32."""
+    """Replaces activations whose gradients PyTorch makes with a sixth in float32, and attention in float32."""
     for m in model.modules():
         if isinstance(m, nn.Hardswish):
             m.forward = lambda x: x * F.relu6(x + 3) / 6
         elif isinstance(m, nn.Hardsigmoid):
             m.forward = lambda x: F.relu6(x + 3) / 6
+        elif isinstance(m, LiteMLA):
+            m._attn = linear_attention
 
 
 def initial(model):

@@ -7,7 +7,9 @@ from timm.layers import GlobalContext
 from timm.models._efficientnet_blocks import SqueezeExcite
 from timm.models._efficientnet_builder import decode_arch_def, round_channels
 from timm.models.efficientnet import EfficientNet
+from timm.models.efficientvit_mit import EfficientVit, EfficientVitLarge
 from timm.models.mobilenetv3 import MobileNetV3
+from timm.models.repvit import RepVit
 
 TF = {"pad_type": "same", "norm_layer": partial(nn.BatchNorm2d, eps=0.001)}
 
@@ -56,3 +58,14 @@ TIMM = {name: ({}, 2, 64) for name in (
 TIMM["fbnetc_100"] = {"bn_eps": 0.001}, 2, 64
 for name in "tf_efficientnet_b8", "tf_efficientnet_l2", "tf_efficientnetv2_xl":
     TIMM[name] = {"drop_rate": 0.4 if "v2" in name else 0.5, "drop_path_rate": 0.2}, 2, 64
+
+VARIANTS |= {
+    "repvit_narrow": (lambda: RepVit(embed_dim=(8, 16, 24, 32), depth=(1, 2, 1, 1), num_classes=10), 4, 64),
+    "repvit_legacy_narrow": (lambda: RepVit(embed_dim=(8, 16, 16, 24), depth=(1, 1, 2, 1), num_classes=10, legacy=True), 4, 64),
+    "efficientvit_narrow": (lambda: EfficientVit(
+        widths=(8, 8, 16, 24, 32), depths=(1, 2, 1, 1, 1), head_dim=8, head_widths=(48, 40), num_classes=10, drop_rate=0.2), 4, 64),
+    "efficientvit_large_narrow": (lambda: EfficientVitLarge(
+        widths=(8, 8, 8, 12, 16), depths=(1, 1, 1, 1, 1), head_dim=8, head_widths=(48, 40), num_classes=10, drop_rate=0.2), 4, 64),
+}
+TIMM |= {f"repvit_{name}": ({}, 2, 96) for name in ("m1", "m2", "m3", "m0_9", "m1_0", "m1_1", "m1_5", "m2_3")}
+TIMM |= {f"efficientvit_{name}": ({}, 2, 96) for name in ("b0", "b1", "b2", "b3", "l1", "l2", "l3")}

@@ -29,5 +29,12 @@ func init() {
 			Last: 1280, Late: true, Norm: true, Stages: []string{"cn_r1_k3_s2_c64 cn_r1_k1_s1_c64", "er_r2_k3_s2_e2_c64",
 				"uir_r2_a5_k3_s2_e3_c96 uir_r1_a3_k0_s1_e2_c96 uir_r1_a0_k3_s1_e2_c96 uir_r1_a0_k0_s1_e2_c96",
 				"uir_r1_a3_k0_s2_e2_c128"}}.Build)),
+		"repvit_narrow": like("repvit_m0_9", zoo.RepViT{Blocks: [4]int{1, 2, 1, 1}, Channels: [4]int{8, 16, 24, 32}}.Build),
+		"repvit_legacy_narrow": like("repvit_m1",
+			zoo.RepViT{Blocks: [4]int{1, 1, 2, 1}, Channels: [4]int{8, 16, 16, 24}, Legacy: true}.Build),
+		"efficientvit_narrow": dropping(.2, 0, like("efficientvit_b0", zoo.EfficientViT{Channels: [5]int{8, 8, 16, 24, 32},
+			Blocks: [5]int{1, 2, 1, 1, 1}, HeadWidth: 8, Head: [2]int{48, 40}}.Build)),
+		"efficientvit_large_narrow": dropping(.2, 0, like("efficientvit_l1", zoo.EfficientViT{
+			Channels: [5]int{8, 8, 8, 12, 16}, Blocks: [5]int{1, 1, 1, 1, 1}, HeadWidth: 8, Head: [2]int{48, 40}, Large: true}.Build)),
 	})
 }
