@@ -168,9 +168,9 @@ func (o EfficientViT) attention(b layer, name string, x *G.Node) *G.Node {
 	y = b.Reshape(name+".heads", b.Concat(name+".concat", 1, y, mean), n, 3*d, pixels)
 	part := func(name string, i int) *G.Node { return b.Slice(name, y, 1, i*d, (i+1)*d) }
 	q, k := b.ReLU(name+".q.relu", part(name+".q", 0)), b.ReLU(name+".k.relu", part(name+".k", 1))
-	products := b.MatMul(name+".kv", part(name+".v", 2), k, true)
-	sums := b.Reshape(name+".sums", b.Reduce(name+".sum", k, op.Sum, 2), n, 1, d)
-	y = b.MatMul(name+".qkv", b.Concat(name+".both", 1, products, sums), q, false)
+	one := b.Constant(name+".one", op.Tensor{Shape: op.Shape{1, 1, 1}, Data: []float64{1}})
+	v := b.Concat(name+".v.one", 1, part(name+".v", 2), b.Expand(name+".ones", one, n, 1, pixels))
+	y = b.MatMul(name+".qkv", b.MatMul(name+".kv", v, k, true), q, false)
 	y = b.Map(name+".quotient", expr.Arg(0).Div(expr.Arg(1).Shift(1e-5)), b.Slice(name+".weighed", y, 1, 0, d),
 		b.Slice(name+".weights", y, 1, d, d+1))
 	y = b.Reshape(name+".image", y, s[0], 2*heads*d, s[2], s[3])

@@ -71,7 +71,7 @@ func (o RepViT) Build(builder *nn.Builder, x *G.Node) *G.Node {
 		}
 	}
 	x = b.Dropout("head_drop", b.pixel("pool", x), b.Config().Dropout)
-	return b.distilled("head.head", "head.head_dist", x)
+	return b.distilled("head.head", "head.head_dist", ".l", x)
 }
 
 // block is a depthwise convolution with its branches, squeeze-and-excitation and a perceptron.
@@ -93,8 +93,7 @@ func (o RepViT) block(b layer, name string, x *G.Node, excite bool) *G.Node {
 		y = b.BatchNorm(mixer+".bn", y, 1)
 	}
 	if excite {
-		names := [2]string{name + ".se.fc1", name + ".se.fc2"}
-		y = b.excite(names, y, max(8, (c+16)/32*8), (*nn.Builder).ReLU, (*nn.Builder).Sigmoid)
+		y = b.exciteQuarter(name+".se", y)
 	}
 	return b.repViTMLP(name+".channel_mixer", y)
 }
@@ -114,14 +113,15 @@ func (b layer) cBN(name string, x *G.Node, c nn.Conv, scale float64) *G.Node {
 	return b.BatchNorm(name+".bn", b.conv(name+".c", x, c), scale)
 }
 
-// distilled is the mean of two linear layers, each behind a normalisation, of an image x of one pixel: that of the
-// labels and that of a teacher's, as in timm unless distilled_training is set. With one name there is one.
-func (b layer) distilled(head, teacher string, x *G.Node) *G.Node {
+// distilled is the mean of two linear layers, whose names end so, each behind a normalisation, of an image x of one
+// pixel: that of the labels and that of a teacher's, as in timm unless distilled_training is set.
+func (b layer) distilled(head, teacher, end string, x *G.Node) *G.Node {
 	linear := func(name string) *G.Node {
-		return b.Linear(name+".l", b.Flatten(name+".flatten", b.BatchNorm(name+".bn", x, 1)), b.Config().Classes)
-	}
-	if teacher == "" {
-		return linear(head)
+		y := b.Flatten(name+".flatten", b.BatchNorm(name+".bn", x, 1))
+		if end == ".linear" { // LeViT's
+			y = b.Dropout(name+".drop", y, b.Config().Dropout)
+		}
+		return b.Linear(name+end, y, b.Config().Classes)
 	}
 	return b.Map("mean", meanOfTwo, linear(head), linear(teacher))
 }

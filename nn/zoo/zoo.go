@@ -98,6 +98,17 @@ func (b layer) bnConv(name string, x *G.Node, c nn.Conv, act nn.Activation) *G.N
 // point is a 1×1 convolution, for nets whose order of parameters nn's does not have.
 var point = op.Conv2D{Stride: [2]int{1, 1}, Dilation: [2]int{1, 1}, Groups: 1}
 
+// convLater adds the weights of a convolution without biases and a stride, of images of the given channels. The function
+// that it returns applies them.
+func (b layer) convLater(name string, in int, c nn.Conv) func(x *G.Node) *G.Node {
+	groups := max(c.Groups, 1)
+	weight := b.AddParam(nn.Param{Name: name + ".weight", Shape: op.Shape{c.Filters, in / groups, c.Kernel, c.Kernel},
+		Init: nn.HeNormal(c.Filters, c.Kernel*c.Kernel), Groups: groups})
+	o := point
+	o.Groups, o.Pad = groups, [2]int{c.Kernel / 2, c.Kernel / 2}
+	return func(x *G.Node) *G.Node { return b.Apply(name, o, x, weight) }
+}
+
 // pixel is the mean over the pixels of x, as an image of one.
 func (b layer) pixel(name string, x *G.Node) *G.Node {
 	if b.Err() != nil {
@@ -114,6 +125,15 @@ func (b layer) excite(names [2]string, x *G.Node, outputs int, act, gate nn.Acti
 	m := b.Conv(names[0], b.pixel(names[0]+".avgpool", x), nn.Conv{Filters: outputs, Kernel: 1, Bias: true})
 	m = b.Conv(names[1], act(b.Builder, names[0]+".activation", m), nn.Conv{Filters: x.Shape()[1], Kernel: 1, Bias: true})
 	return b.Scale(names[1]+".scale", x, gate(b.Builder, names[1]+".activation", m))
+}
+
+// exciteQuarter is squeeze-and-excitation by a quarter of the channels, a multiple of 8.
+func (b layer) exciteQuarter(name string, x *G.Node) *G.Node {
+	if b.Err() != nil {
+		return nil
+	}
+	names := [2]string{name + ".fc1", name + ".fc2"}
+	return b.excite(names, x, max(8, (x.Shape()[1]+16)/32*8), (*nn.Builder).ReLU, (*nn.Builder).Sigmoid)
 }
 
 // residual adds x, dropping whole samples of y with probability drop in Train.
@@ -335,8 +355,11 @@ func torchInit(p nn.Param) nn.Init {
 // truncated gives linear layers weights of a standard deviation, and biases 0. Convolutions are PyTorch's own.
 func truncated(deviation float64) func(p nn.Param) nn.Init {
 	return func(p nn.Param) nn.Init {
-		if p.Groups > 0 {
+		switch {
+		case p.Groups > 0:
 			return torchInit(p)
+		case p.Init.Distribution == nn.Constant:
+			return p.Init
 		}
 		return normal(deviation)(p)
 	}

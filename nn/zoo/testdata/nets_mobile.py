@@ -1,15 +1,25 @@
 """Narrow nets for small devices, and how make.py builds whole ones."""
 
 from functools import partial
+from types import SimpleNamespace
 
+import torch
 import torch.nn as nn
 from timm.layers import GlobalContext
 from timm.models._efficientnet_blocks import SqueezeExcite
 from timm.models._efficientnet_builder import decode_arch_def, round_channels
+from timm.models import edgenext, efficientformer
+from timm.models.efficientformer import EfficientFormer
+from timm.models.efficientformer_v2 import EfficientFormerV2
 from timm.models.efficientnet import EfficientNet
 from timm.models.efficientvit_mit import EfficientVit, EfficientVitLarge
+from timm.models.fasternet import FasterNet
+from timm.models.levit import LevitDistilled
 from timm.models.mobilenetv3 import MobileNetV3
+from timm.models.repghost import RepGhostNet
 from timm.models.repvit import RepVit
+from timm.models.shvit import SHViT
+from timm.models.starnet import StarNet
 
 TF = {"pad_type": "same", "norm_layer": partial(nn.BatchNorm2d, eps=0.001)}
 
@@ -69,3 +79,50 @@ VARIANTS |= {
 }
 TIMM |= {f"repvit_{name}": ({}, 2, 96) for name in ("m1", "m2", "m3", "m0_9", "m1_0", "m1_1", "m1_5", "m2_3")}
 TIMM |= {f"efficientvit_{name}": ({}, 2, 96) for name in ("b0", "b1", "b2", "b3", "l1", "l2", "l3")}
+
+
+def narrow_efficientformer():
+    model = EfficientFormer(depths=(1, 1, 1, 3), embed_dims=(8, 12, 16, 24), num_vit=2, num_classes=10, drop_rate=0.2, drop_path_rate=0.2)
+    for block in model.stages[3].blocks[2:]:
+        block.token_mixer = efficientformer.Attention(24, resolution=2)
+    model.apply(model._init_weights)
+    return model
+
+
+VARIANTS |= {
+    "efficientformer_narrow": (narrow_efficientformer, 4, 64),
+    "efficientformerv2_narrow": (lambda: EfficientFormerV2(
+        depths=(1, 1, 2, 2), embed_dims=(8, 12, 16, 24), mlp_ratios=(2, 3, (2, 1), (1, 2)), num_vit=1, img_size=64, num_classes=10,
+        drop_rate=0.2, drop_path_rate=0.2), 4, 64),
+    "levit_narrow": (lambda: LevitDistilled(
+        use_conv=True, img_size=96, embed_dim=(16, 24, 32), key_dim=4, num_heads=(2, 3, 5), depth=(2, 1, 1), num_classes=10, drop_path_rate=0.1), 4, 96),
+}
+TIMM |= {f"efficientformer_{name}": ({}, 1, 224) for name in ("l1", "l3", "l7")}
+TIMM |= {f"efficientformerv2_{name}": ({}, 1, 224) for name in ("s0", "s1", "s2", "l")}
+TIMM |= {f"levit_conv_{name}": ({}, 1, 224) for name in ("128s", "128", "192", "256", "384")}
+
+
+edgenext.torch = SimpleNamespace(**{**vars(torch), "float32": torch.float64})  # in which it makes places whatever the net's type
+VARIANTS |= {
+    "edgenext_narrow": (lambda: edgenext.EdgeNeXt(
+        dims=(8, 16, 20, 24), depths=(1, 1, 2, 1), heads=(4, 4, 4, 4), num_classes=10, drop_rate=0.2, drop_path_rate=0.1), 4, 64),
+    "edgenext_overlap_narrow": (lambda: edgenext.EdgeNeXt(
+        dims=(8, 16, 32, 32), depths=(1, 2, 2, 1), heads=(4, 4, 4, 4), num_classes=10, downsample_block=True, conv_bias=False,
+        stem_type="overlap"), 4, 64),
+}
+TIMM |= {f"edgenext_{name}": ({}, 2, 96) for name in ("xx_small", "x_small", "small_rw")}
+TIMM |= {f"edgenext_{name}": ({"drop_path_rate": 0.1}, 2, 96) for name in ("small", "base")}
+
+VARIANTS |= {
+    "starnet_narrow": (lambda: StarNet(base_dim=8, depths=[1, 1, 2, 1], num_classes=10, drop_rate=0.2, drop_path_rate=0.2), 4, 64),
+    "fasternet_narrow": (lambda: FasterNet(
+        embed_dim=8, depths=(1, 1, 2, 1), num_classes=10, drop_rate=0.2, drop_path_rate=0.2, act_layer=nn.GELU), 4, 64),
+    "shvit_narrow": (lambda: SHViT(
+        embed_dim=(16, 24, 32), partial_dim=(4, 9, 12), depth=(1, 2, 1), types=("i", "s", "s"), num_classes=10, drop_rate=0.2), 4, 96),
+    "repghostnet_narrow": (lambda: RepGhostNet(
+        [[[3, 16, 16, 0, 1]], [[3, 24, 24, 0, 2]], [[5, 36, 40, 0.25, 2], [3, 40, 40, 0.25, 1]]], width=0.5, num_classes=10), 4, 64),
+}
+TIMM |= {f"starnet_s{i}": ({}, 2, 64) for i in range(1, 5)}
+TIMM |= {f"fasternet_{name}": ({}, 2, 64) for name in ("t0", "t1", "t2", "s", "m", "l")}
+TIMM |= {f"shvit_s{i}": ({}, 2, 96) for i in range(1, 5)}
+TIMM |= {f"repghostnet_{name}": ({}, 2, 64) for name in ("050", "058", "080", "100", "111", "130", "150", "200")}

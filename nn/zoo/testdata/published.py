@@ -50,8 +50,9 @@ def timm(name):
     params = sum(p.numel() for p in net.parameters())
     with FlopCounterMode(display=False) as counter:
         net(torch.empty(1, *c.input_size, device="meta"))
-    blurs = any(isinstance(m, BlurPool2d) for m in net.modules())  # convolutions there, means here
-    return [params, "" if blurs else f"{counter.get_total_flops() / 2e9:.3f}", size, math.floor(size / c.crop_pct), c.interpolation, c.mean, c.std]
+    # Blurs are convolutions there and means here; bilinear interpolation is not counted there.
+    other = any(isinstance(m, (BlurPool2d, torch.nn.Upsample)) for m in net.modules())
+    return [params, "" if other else f"{counter.get_total_flops() / 2e9:.3f}", size, math.floor(size / c.crop_pct), c.interpolation, c.mean, c.std]
 
 
 def text(x):

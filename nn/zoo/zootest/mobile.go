@@ -36,5 +36,23 @@ func init() {
 			Blocks: [5]int{1, 2, 1, 1, 1}, HeadWidth: 8, Head: [2]int{48, 40}}.Build)),
 		"efficientvit_large_narrow": dropping(.2, 0, like("efficientvit_l1", zoo.EfficientViT{
 			Channels: [5]int{8, 8, 8, 12, 16}, Blocks: [5]int{1, 1, 1, 1, 1}, HeadWidth: 8, Head: [2]int{48, 40}, Large: true}.Build)),
+		"efficientformer_narrow": dropping(.2, .2, like("efficientformer_l1", zoo.EfficientFormer{Blocks: [4]int{1, 1, 1, 3},
+			Channels: [4]int{8, 12, 16, 24}, Attention: 2}.Build)),
+		"efficientformerv2_narrow": dropping(.2, .2, like("efficientformerv2_s0", zoo.EfficientFormerV2{
+			Channels: [4]int{8, 12, 16, 24}, MLPRatios: [4]string{"2", "3", "21", "12"}, Attention: 1}.Build)),
+		"levit_narrow": dropping(0, .1, sized(96, like("levit_conv_128", zoo.LeViT{Width: [3]int{16, 24, 32}, Key: 4,
+			Heads: [3]int{2, 3, 5}, Blocks: [3]int{2, 1, 1}}.Build))),
+		"edgenext_narrow": dropping(.2, .1, like("edgenext_small", zoo.EdgeNeXt{Blocks: [4]int{1, 1, 2, 1},
+			Channels: [4]int{8, 16, 20, 24}, Heads: 4}.Build)),
+		"edgenext_overlap_narrow": dropping(0, 0, like("edgenext_small_rw", zoo.EdgeNeXt{Blocks: [4]int{1, 2, 2, 1},
+			Channels: [4]int{8, 16, 32, 32}, Heads: 4, Overlap: true}.Build)),
+		"starnet_narrow": dropping(.2, .2, like("starnet_s1", zoo.StarNet{Width: 8, Blocks: [4]int{1, 1, 2, 1}}.Build)),
+		"fasternet_narrow": dropping(.2, .2, like("fasternet_t0",
+			zoo.FasterNet{Width: 8, Blocks: [4]int{1, 1, 2, 1}, GELU: true}.Build)),
+		"shvit_narrow": dropping(.2, 0, sized(96, like("shvit_s1", zoo.SHViT{Channels: [3]int{16, 24, 32},
+			Blocks: [3]int{1, 2, 1}, Part: [3]int{0, 9, 12}}.Build))),
+		"repghostnet_narrow": like("repghostnet_100", zoo.GhostNet{Width: .5, Rep: true, Stages: [][]zoo.GhostBlock{
+			{{Kernel: 3, Wide: 16, Out: 16, Stride: 1}}, {{Kernel: 3, Wide: 24, Out: 24, Stride: 2}},
+			{{Kernel: 5, Wide: 36, Out: 40, Stride: 2, Excite: .25}, {Kernel: 3, Wide: 40, Out: 40, Stride: 1, Excite: .25}}}}.Build),
 	})
 }
