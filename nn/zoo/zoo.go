@@ -98,15 +98,19 @@ func (b layer) bnConv(name string, x *G.Node, c nn.Conv, act nn.Activation) *G.N
 // point is a 1×1 convolution, for nets whose order of parameters nn's does not have.
 var point = op.Conv2D{Stride: [2]int{1, 1}, Dilation: [2]int{1, 1}, Groups: 1}
 
-// convLater adds the weights of a convolution without biases and a stride, of images of the given channels. The function
-// that it returns applies them.
+// convLater adds the parameters of a convolution without a stride, of images of the given channels. The function that it
+// returns applies them.
 func (b layer) convLater(name string, in int, c nn.Conv) func(x *G.Node) *G.Node {
 	groups := max(c.Groups, 1)
-	weight := b.AddParam(nn.Param{Name: name + ".weight", Shape: op.Shape{c.Filters, in / groups, c.Kernel, c.Kernel},
-		Init: nn.HeNormal(c.Filters, c.Kernel*c.Kernel), Groups: groups})
+	params := []*G.Node{b.AddParam(nn.Param{Name: name + ".weight", Groups: groups,
+		Shape: op.Shape{c.Filters, in / groups, c.Kernel, c.Kernel}, Init: nn.HeNormal(c.Filters, c.Kernel*c.Kernel)})}
+	if c.Bias {
+		params = append(params, b.AddParam(nn.Param{Name: name + ".bias", Shape: op.Shape{c.Filters}, Groups: groups,
+			Init: nn.FanInUniform(in / groups * c.Kernel * c.Kernel), BiasOrNorm: true}))
+	}
 	o := point
 	o.Groups, o.Pad = groups, [2]int{c.Kernel / 2, c.Kernel / 2}
-	return func(x *G.Node) *G.Node { return b.Apply(name, o, x, weight) }
+	return func(x *G.Node) *G.Node { return b.Apply(name, o, append([]*G.Node{x}, params...)...) }
 }
 
 // pixel is the mean over the pixels of x, as an image of one.

@@ -28,7 +28,7 @@ from torchvision.models.maxvit import PartitionAttentionLayer
 from torchvision.ops import StochasticDepth
 from timm.layers import DropPath, RotaryEmbeddingCat
 from timm.layers.pos_embed_sincos import RotaryEmbeddingDinoV3
-from timm.models import edgenext
+from timm.models import edgenext, swiftformer
 from timm.models.byobnet import ByobNet
 from timm.models.convnext import ConvNeXtBlock
 from timm.models.efficientformer import MetaBlock1d, MetaBlock2d
@@ -46,7 +46,7 @@ VARIANTS = nets.VARIANTS | {name: v for g in GROUPS for name, v in g.VARIANTS.it
 TIMM = nets.TIMM + [name for g in GROUPS for name in g.TIMM]
 
 # Kinds of blocks that one list of probabilities is for.
-KINDS = (MBConv, TinyVitBlock), (RepMixerBlock, AttentionBlock), (MetaBlock1d, MetaBlock2d), (edgenext.ConvBlock, edgenext.SplitTransposeBlock)
+KINDS = (MBConv, TinyVitBlock), (RepMixerBlock, AttentionBlock), (MetaBlock1d, MetaBlock2d), (edgenext.ConvBlock, edgenext.SplitTransposeBlock), (swiftformer.Block, swiftformer.ConvEncoder)
 
 IMAGES, LABELS, PRODUCT = 100000, 100001, 100002  # streams
 
@@ -177,7 +177,7 @@ def drops(model):
             elif not hasattr(block, "has_skip"):
                 kinds = next((k for k in KINDS if isinstance(block, k)), type(block))
                 n = sum(isinstance(b, kinds) for b in model.modules()) - 1
-                twice = name.endswith("drop_path") and (hasattr(block, "norm2") or hasattr(block, "xca"))
+                twice = name.endswith("drop_path") and (hasattr(block, "norm2") or hasattr(block, "xca") or hasattr(block, "local_representation"))
                 for own in (name + "1", name + "2") if twice else (name,):
                     found[own] = most * round(m.drop_prob / most * n) / n  # it is a float32
             elif block.has_skip:

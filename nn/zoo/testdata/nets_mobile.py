@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import torch
 import torch.nn as nn
-from timm.layers import GlobalContext
+from timm.layers import GlobalContext, LayerNorm2d
 from timm.models._efficientnet_blocks import SqueezeExcite
 from timm.models._efficientnet_builder import decode_arch_def, round_channels
 from timm.models import edgenext, efficientformer
@@ -14,12 +14,16 @@ from timm.models.efficientformer_v2 import EfficientFormerV2
 from timm.models.efficientnet import EfficientNet
 from timm.models.efficientvit_mit import EfficientVit, EfficientVitLarge
 from timm.models.fasternet import FasterNet
+from timm.models.fastvit import FastVit, RepConditionalPosEnc
+from timm.models.ghostnet import GhostNet
+from timm.models.lcnetv2 import LCNetV2
 from timm.models.levit import LevitDistilled
 from timm.models.mobilenetv3 import MobileNetV3
 from timm.models.repghost import RepGhostNet
 from timm.models.repvit import RepVit
 from timm.models.shvit import SHViT
 from timm.models.starnet import StarNet
+from timm.models.swiftformer import SwiftFormer
 
 TF = {"pad_type": "same", "norm_layer": partial(nn.BatchNorm2d, eps=0.001)}
 
@@ -126,3 +130,20 @@ TIMM |= {f"starnet_s{i}": ({}, 2, 64) for i in range(1, 5)}
 TIMM |= {f"fasternet_{name}": ({}, 2, 64) for name in ("t0", "t1", "t2", "s", "m", "l")}
 TIMM |= {f"shvit_s{i}": ({}, 2, 96) for i in range(1, 5)}
 TIMM |= {f"repghostnet_{name}": ({}, 2, 64) for name in ("050", "058", "080", "100", "111", "130", "150", "200")}
+
+GHOST = [[[3, 16, 16, 0, 1]], [[3, 24, 24, 0, 2]], [[5, 40, 40, 0.25, 2], [3, 48, 40, 0, 1]]]
+VARIANTS |= {
+    "ghostnetv2_narrow": (lambda: GhostNet(GHOST, width=0.5, num_classes=10, version="v2"), 4, 56),
+    "ghostnetv3_narrow": (lambda: GhostNet(GHOST, width=0.5, num_classes=10, version="v3"), 4, 56),
+    "lcnetv2_narrow": (lambda: LCNetV2(scale=0.125, depths=(1, 1, 2, 2), num_classes=10, drop_rate=0.2), 4, 64),
+    "swiftformer_narrow": (lambda: SwiftFormer(
+        layers=[2, 1, 1, 1], embed_dims=[8, 12, 16, 20], num_classes=10, drop_rate=0.2, drop_path_rate=0.2), 4, 64),
+    "fastvit_mci_narrow": (lambda: FastVit(
+        layers=(1, 1, 1), embed_dims=(8, 32, 64), mlp_ratios=(2, 2, 2), token_mixers=("repmixer", "attention", "attention"),
+        downsamples=(False, True, True), se_downsamples=(False, True, False), pos_embs=(None, RepConditionalPosEnc, RepConditionalPosEnc),
+        lkc_use_act=True, norm_layer=partial(LayerNorm2d, eps=1e-5), stem_use_scale_branch=False, num_classes=10, drop_path_rate=0.1), 4, 64),
+}
+TIMM |= {f"ghostnetv{version}": ({}, 2, 64) for version in ("2_100", "2_130", "2_160", "3_100")}
+TIMM |= {f"lcnetv2_{size}": ({}, 2, 64) for size in ("small", "base", "large")}
+TIMM |= {f"swiftformer_{size}": ({}, 2, 64) for size in ("xs", "s", "l1", "l3")}
+TIMM |= {f"fastvit_mci{i}": ({}, 2, 64) for i in range(5)}
