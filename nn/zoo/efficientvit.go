@@ -168,8 +168,11 @@ func (o EfficientViT) attention(b layer, name string, x *G.Node) *G.Node {
 	y = b.Reshape(name+".heads", b.Concat(name+".concat", 1, y, mean), n, 3*d, pixels)
 	part := func(name string, i int) *G.Node { return b.Slice(name, y, 1, i*d, (i+1)*d) }
 	q, k := b.ReLU(name+".q.relu", part(name+".q", 0)), b.ReLU(name+".k.relu", part(name+".k", 1))
-	one := b.Constant(name+".one", op.Tensor{Shape: op.Shape{1, 1, 1}, Data: []float64{1}})
-	v := b.Concat(name+".v.one", 1, part(name+".v", 2), b.Expand(name+".ones", one, n, 1, pixels))
+	last := make([]float64, d+1) // a value of 1 sums up the weights
+	last[d] = 1
+	v := b.Pad(name+".v.pad", part(name+".v", 2), []int{0, 0, 0}, []int{0, 1, 0})
+	v = b.Map(name+".v.one", expr.Arg(0).Add(expr.Arg(1)), v,
+		b.Constant(name+".one", op.Tensor{Shape: op.Shape{1, d + 1, 1}, Data: last}))
 	y = b.MatMul(name+".qkv", b.MatMul(name+".kv", v, k, true), q, false)
 	y = b.Map(name+".quotient", expr.Arg(0).Div(expr.Arg(1).Shift(1e-5)), b.Slice(name+".weighed", y, 1, 0, d),
 		b.Slice(name+".weights", y, 1, d, d+1))

@@ -52,7 +52,7 @@ func TestHubConfig(t *testing.T) {
 			t.Errorf("%s: %+v, %v", p, l, err)
 		}
 		for name, want := range map[string]string{"tf_mobilenetv3_large_100": ": give the model tf_mobilenetv3_large_100",
-			"tf_mobilenetv3_large_minimal_100": "whose layers differ from those of mobilenetv3_large_100"} {
+			"tf_mobilenetv3_large_minimal_200": "whose layers differ from those of mobilenetv3_large_100"} {
 			config(strings.Replace(hubJSON, "mobilenetv3_large_100", name, 1))
 			_, err = n.Load(p, LoadOptions{})
 			if err == nil || !strings.Contains(err.Error(), "timm's "+name) || !strings.HasSuffix(err.Error(), want) {

@@ -103,7 +103,7 @@ VARIANTS |= {
 }
 TIMM |= {f"efficientformer_{name}": ({}, 1, 224) for name in ("l1", "l3", "l7")}
 TIMM |= {f"efficientformerv2_{name}": ({}, 1, 224) for name in ("s0", "s1", "s2", "l")}
-TIMM |= {f"levit_conv_{name}": ({}, 1, 224) for name in ("128s", "128", "192", "256", "384")}
+TIMM |= {f"levit_conv_{name}": ({}, 2, 224) for name in ("128s", "128", "192", "256", "384")}
 
 
 edgenext.torch = SimpleNamespace(**{**vars(torch), "float32": torch.float64})  # in which it makes places whatever the net's type
