@@ -241,22 +241,28 @@ func (b layer) ghostGate(name string, y, x *G.Node) *G.Node {
 	g = b.convNorm([2]string{short + "0", short + "1"}, g, nn.Conv{Filters: c, Kernel: 1}, nil)
 	g = b.convNorm([2]string{short + "2", short + "3"}, g, nn.Conv{Filters: c, Kernel: 1, Width: 5, Groups: c}, nil)
 	g = b.convNorm([2]string{short + "4", short + "5"}, g, nn.Conv{Filters: c, Kernel: 5, Width: 1, Groups: c}, nil)
-	g = b.Sigmoid(name+".gate", g)
-	for _, axis := range []int{2, 3} {
-		g = b.nearest(fmt.Sprintf("%s.nearest%d", name, axis), g, axis, y)
-	}
+	g = b.nearest(name+".nearest", b.Sigmoid(name+".gate", g), y)
 	return b.Map(name+".gated", expr.Arg(0).Mul(expr.Arg(1)), y, g)
 }
 
-// nearest repeats the rows or columns of images x until they are as many as like's: PyTorch's interpolation "nearest".
-func (b layer) nearest(name string, x *G.Node, axis int, like *G.Node) *G.Node {
+// nearest repeats pixels of images x until they are as many as like's: PyTorch's interpolation "nearest".
+func (b layer) nearest(name string, x, like *G.Node) *G.Node {
 	if b.Err() != nil {
 		return nil
 	}
-	from, to := x.Shape()[axis], like.Shape()[axis]
-	index := make([]int32, to)
-	for i := range index {
-		index[i] = int32(i * from / to)
+	s, to := x.Shape(), like.Shape()[2:]
+	if to[0] == 2*s[2] && to[1] == 2*s[3] { // an expansion takes less time
+		x = b.Reshape(name+".apart", x, s[0]*s[1], s[2], 1, s[3], 1)
+		x = b.Expand(name+".twice", x, s[0]*s[1], s[2], 2, s[3], 2)
+		return b.Reshape(name, x, s[0], s[1], to[0], to[1])
 	}
-	return b.Gather(name, x, axis, b.Constant(name+".index", op.Tensor{Shape: op.Shape{to}, Data: index}))
+	for i, n := range to {
+		index := make([]int32, n)
+		for k := range index {
+			index[k] = int32(k * s[2+i] / n)
+		}
+		axis := fmt.Sprintf("%s.axis%d", name, i)
+		x = b.Gather(axis, x, 2+i, b.Constant(axis+".index", op.Tensor{Shape: op.Shape{n}, Data: index}))
+	}
+	return x
 }

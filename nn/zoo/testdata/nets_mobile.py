@@ -101,8 +101,8 @@ VARIANTS |= {
     "levit_narrow": (lambda: LevitDistilled(
         use_conv=True, img_size=96, embed_dim=(16, 24, 32), key_dim=4, num_heads=(2, 3, 5), depth=(2, 1, 1), num_classes=10, drop_path_rate=0.1), 4, 96),
 }
-TIMM |= {f"efficientformer_{name}": ({}, 1, 224) for name in ("l1", "l3", "l7")}
-TIMM |= {f"efficientformerv2_{name}": ({}, 1, 224) for name in ("s0", "s1", "s2", "l")}
+TIMM |= {f"efficientformer_{name}": ({}, 2, 224) for name in ("l1", "l3", "l7")}
+TIMM |= {f"efficientformerv2_{name}": ({}, 2, 224) for name in ("s0", "s1", "s2", "l")}
 TIMM |= {f"levit_conv_{name}": ({}, 2, 224) for name in ("128s", "128", "192", "256", "384")}
 
 
