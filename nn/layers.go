@@ -149,8 +149,8 @@ func (b *Builder) BatchNormEps(name string, x *G.Node, scale, eps float64) *G.No
 	return b.BatchNormLater(name, s[1], scale, eps)(x)
 }
 
-// BatchNormLater adds the parameters and statistics of BatchNormEps for c channels. The function that it returns applies
-// them, once: nets may list their tensors in another order than they use them.
+// BatchNormLater adds the parameters and statistics of BatchNormEps for c channels. The function that it returns
+// applies them, once: nets may list their tensors in another order than they use them.
 func (b *Builder) BatchNormLater(name string, c int, scale, eps float64) func(x *G.Node) *G.Node {
 	if !b.claim(name) {
 		return func(*G.Node) *G.Node { return nil }

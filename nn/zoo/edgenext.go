@@ -21,7 +21,8 @@ func init() {
 		{"x_small", 284, 0, EdgeNeXt{Blocks: [4]int{3, 3, 9, 3}, Channels: [4]int{32, 64, 100, 192}, Heads: 4}},
 		{"small", 269, .1, EdgeNeXt{Blocks: [4]int{3, 3, 9, 3}, Channels: [4]int{48, 96, 160, 304}, Heads: 8}},
 		{"base", 269, .1, EdgeNeXt{Blocks: [4]int{3, 3, 9, 3}, Channels: [4]int{80, 160, 288, 584}, Heads: 8}},
-		{"small_rw", 284, 0, EdgeNeXt{Blocks: [4]int{3, 3, 9, 3}, Channels: [4]int{48, 96, 192, 384}, Heads: 8, Overlap: true}},
+		{"small_rw", 284, 0,
+			EdgeNeXt{Blocks: [4]int{3, 3, 9, 3}, Channels: [4]int{48, 96, 192, 384}, Heads: 8, Overlap: true}},
 	} {
 		imageNet(nn.Architecture{
 			Name:   "edgenext_" + v.name,

@@ -63,8 +63,9 @@ func (o EfficientFormer) Build(builder *nn.Builder, x *G.Node) *G.Node {
 		return b.convNorm(names, x, c, nil)
 	}
 	c := o.Channels[0]
-	x = b.ReLU("stem.act1", biased([2]string{"stem.conv1", "stem.norm1"}, x, nn.Conv{Filters: c / 2, Kernel: 3, Stride: 2}))
-	x = b.ReLU("stem.act2", biased([2]string{"stem.conv2", "stem.norm2"}, x, nn.Conv{Filters: c, Kernel: 3, Stride: 2}))
+	x = biased([2]string{"stem.conv1", "stem.norm1"}, x, nn.Conv{Filters: c / 2, Kernel: 3, Stride: 2})
+	x = biased([2]string{"stem.conv2", "stem.norm2"}, b.ReLU("stem.act1", x), nn.Conv{Filters: c, Kernel: 3, Stride: 2})
+	x = b.ReLU("stem.act2", x)
 	var image *G.Node // of the size of the rows x
 	done, all := 0, sum(o.Blocks[:])
 	for i, n := range o.Blocks {
@@ -87,7 +88,8 @@ func (o EfficientFormer) Build(builder *nn.Builder, x *G.Node) *G.Node {
 				y := b.gammas(name+".ls1", b.poolAround(name+".token_mixer", x), efficientFormerScale)
 				x = b.Add(name+".add1", b.StochasticDepth(name+".drop_path1", y, drop), x)
 				y = biased([2]string{name + ".mlp.fc1", name + ".mlp.norm1"}, x, nn.Conv{Filters: 4 * c, Kernel: 1})
-				y = biased([2]string{name + ".mlp.fc2", name + ".mlp.norm2"}, b.GELU(name+".mlp.act", y), nn.Conv{Filters: c, Kernel: 1})
+				y = b.GELU(name+".mlp.act", y)
+				y = biased([2]string{name + ".mlp.fc2", name + ".mlp.norm2"}, y, nn.Conv{Filters: c, Kernel: 1})
 				y = b.gammas(name+".ls2", y, efficientFormerScale)
 				x = b.Add(name+".add2", b.StochasticDepth(name+".drop_path2", y, drop), x)
 			}

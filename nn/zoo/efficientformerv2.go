@@ -58,7 +58,8 @@ func (o EfficientFormerV2) Build(builder *nn.Builder, x *G.Node) *G.Node {
 		that(o.Channels[0]%2 == 0, "Channels", "even in the first stage")
 	all := 0
 	for _, s := range o.MLPRatios {
-		b.options("EfficientFormerV2", o).that(s != "" && strings.Trim(s, "123456789") == "", "MLPRatios", "digits from 1 to 9")
+		digits := s != "" && strings.Trim(s, "123456789") == ""
+		b.options("EfficientFormerV2", o).that(digits, "MLPRatios", "digits from 1 to 9")
 		all += len(s)
 	}
 	if b.Err() != nil {

@@ -112,7 +112,8 @@ func (o EfficientViT) Build(builder *nn.Builder, x *G.Node) *G.Node {
 				x = o.local(b, name+".main", x, out, first*in, 2, fused, normal)
 			case attends:
 				x = b.Add(name+".context_module.add", o.attention(b, name+".context_module.main", x), x)
-				x = b.Add(name+".local_module.add", o.local(b, name+".local_module.main", x, out, later*out, 1, false, false), x)
+				y := o.local(b, name+".local_module.main", x, out, later*out, 1, false, false)
+				x = b.Add(name+".local_module.add", y, x)
 			default:
 				x = b.Add(name+".add", o.local(b, name+".main", x, out, later*out, 1, fused, normal), x)
 			}

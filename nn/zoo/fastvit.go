@@ -47,8 +47,10 @@ func init() {
 		name string
 		net  FastViT
 	}{
-		{"mci0", FastViT{Blocks: []int{2, 6, 10, 2}, Channels: wide, MLPRatio: 3, Attention: 1, Excite: excite, LargeAct: true}},
-		{"mci1", FastViT{Blocks: []int{4, 12, 20, 4}, Channels: wide, MLPRatio: 3, Attention: 1, Excite: excite, LargeAct: true}},
+		{"mci0", FastViT{Blocks: []int{2, 6, 10, 2}, Channels: wide, MLPRatio: 3, Attention: 1,
+			Excite: excite, LargeAct: true}},
+		{"mci1", FastViT{Blocks: []int{4, 12, 20, 4}, Channels: wide, MLPRatio: 3, Attention: 1,
+			Excite: excite, LargeAct: true}},
 		{"mci2", FastViT{Blocks: []int{4, 12, 24, 4}, Channels: []int{80, 160, 320, 640}, MLPRatio: 3, Attention: 1,
 			Excite: excite, LargeAct: true}},
 		{"mci3", FastViT{Blocks: []int{2, 12, 24, 4, 2}, Channels: []int{96, 192, 384, 768, 1536}, MLPRatio: 4, Attention: 2,

@@ -100,7 +100,8 @@ var repGhostNet = [][]GhostBlock{
 // check reports whether the options are right.
 func (o GhostNet) check(b layer) bool {
 	b.options("GhostNet", o).least(0, "Width", "Version").that(o.Version <= 3, "Version", "at most 3").
-		that(!o.Rep || o.Version == 0, "Version", "0 with Rep").that(o.Stages == nil || len(o.Stages) > 0, "Stages", "nil or have a stage")
+		that(!o.Rep || o.Version == 0, "Version", "0 with Rep").
+		that(o.Stages == nil || len(o.Stages) > 0, "Stages", "nil or have a stage")
 	for i, stage := range o.Stages {
 		b.options("GhostNet", o).that(len(stage) > 0, "Stages", fmt.Sprintf("stages of blocks, but stage %d has none", i))
 		for j, s := range stage {

@@ -174,7 +174,8 @@ func (p mobileBlock) add(x *G.Node, drop float64) *G.Node {
 		y = p.part("conv", "bn1", y, p.kernel, nn.Conv{Filters: p.out, Stride: p.stride, Groups: p.groups(p.in, 1)}, p.act)
 		shortcut = shortcut && p.skip
 	case "ds", "dsa":
-		y = p.part("conv_dw", "bn1", y, p.kernel, nn.Conv{Filters: p.in, Stride: p.stride, Groups: p.groups(p.in, p.in)}, p.act)
+		c := nn.Conv{Filters: p.in, Stride: p.stride, Groups: p.groups(p.in, p.in)}
+		y = p.part("conv_dw", "bn1", y, p.kernel, c, p.act)
 		y = p.exciting(y, p.in)
 		act := none
 		if p.kind == "dsa" {
@@ -183,7 +184,8 @@ func (p mobileBlock) add(x *G.Node, drop float64) *G.Node {
 		y = p.part("conv_pw", "bn2", y, p.end, nn.Conv{Filters: p.out}, act)
 	case "ir":
 		y = p.part("conv_pw", "bn1", y, p.start, nn.Conv{Filters: wide}, p.act)
-		y = p.part("conv_dw", "bn2", y, p.kernel, nn.Conv{Filters: wide, Stride: p.stride, Groups: p.groups(wide, wide)}, p.act)
+		c := nn.Conv{Filters: wide, Stride: p.stride, Groups: p.groups(wide, wide)}
+		y = p.part("conv_dw", "bn2", y, p.kernel, c, p.act)
 		y = p.part("conv_pwl", "bn3", p.exciting(y, wide), p.end, nn.Conv{Filters: p.out}, none)
 	case "er":
 		y = p.part("conv_exp", "bn1", y, p.kernel, nn.Conv{Filters: wide, Stride: p.stride, Groups: p.groups(wide, 1)}, p.act)

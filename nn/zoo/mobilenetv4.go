@@ -15,7 +15,8 @@ func init() {
 		size, resize  int
 		half          bool // the weights take pixels from −1 to 1
 	}{
-		{"conv_small_050", "of convolutions, small, width 0.5", Mobile{Stem: 32, Width: .5, Stages: universalSmall}, 224, 256, true},
+		{"conv_small_050", "of convolutions, small, width 0.5",
+			Mobile{Stem: 32, Width: .5, Stages: universalSmall}, 224, 256, true},
 		{"conv_small", "of convolutions, small", Mobile{Stem: 32, Stages: universalSmall}, 224, 256, false},
 		{"conv_medium", "of convolutions, medium", Mobile{Stem: 32, Stages: universalMedium}, 256, 269, false},
 		{"conv_blur_medium", "of convolutions, medium, blurred in place of strides",

@@ -23,10 +23,11 @@ func init() {
 		{"l3", SwiftFormer{Blocks: [4]int{4, 4, 12, 6}, Channels: [4]int{64, 128, 320, 512}}},
 	} {
 		imageNet(nn.Architecture{
-			Name:          "swiftformer_" + v.name,
-			Family:        "swiftformer",
-			Summary:       fmt.Sprintf("SwiftFormer-%s, with timm's names", strings.ToUpper(v.name)),
-			Reference:     "Shaker et al., SwiftFormer: efficient additive attention for transformer-based real-time mobile vision applications, 2023",
+			Name:    "swiftformer_" + v.name,
+			Family:  "swiftformer",
+			Summary: fmt.Sprintf("SwiftFormer-%s, with timm's names", strings.ToUpper(v.name)),
+			Reference: "Shaker et al., SwiftFormer: efficient additive attention for transformer-based real-time mobile " +
+				"vision applications, 2023",
 			Resize:        235,
 			Interpolation: bicubic,
 			Block:         `^(stem|stages\.\d\.(?:blocks\.\d+|downsample))\.`,
@@ -59,7 +60,8 @@ func (o SwiftFormer) Build(builder *nn.Builder, x *G.Node) *G.Node {
 		c = o.Channels[i]
 		if i > 0 {
 			name := fmt.Sprintf("stages.%d.downsample", i)
-			x = b.convNorm([2]string{name + ".proj", name + ".norm"}, x, nn.Conv{Filters: c, Kernel: 3, Stride: 2, Bias: true}, nil)
+			down := nn.Conv{Filters: c, Kernel: 3, Stride: 2, Bias: true}
+			x = b.convNorm([2]string{name + ".proj", name + ".norm"}, x, down, nil)
 		}
 		for j := range n {
 			name, drop := fmt.Sprintf("stages.%d.blocks.%d", i, j), b.Config().DropPathAt(done, all)

@@ -1,7 +1,6 @@
 package zoo
 
 import (
-	"fmt"
 	"strings"
 
 	"onlinerna/nn"
@@ -43,7 +42,8 @@ func init() {
 		"ir_r1_k3_s1_e6_c320_noskip"}}})
 	mobile(func(a *nn.Architecture) {
 		a.Family, a.BatchNormEps = "fbnet", .001
-		a.Reference = "Wu et al., FBNet: hardware-aware efficient ConvNet design via differentiable neural architecture search, 2019"
+		a.Reference = "Wu et al., FBNet: hardware-aware efficient ConvNet design via differentiable neural architecture " +
+			"search, 2019"
 	}, mobileNet{"fbnetc_100", "FBNet-C", 224, 256, Mobile{Stem: 16, Last: 1984, Stages: []string{
 		"ir_r1_k3_s1_e1_c16", "ir_r1_k3_s2_e6_c24 ir_r2_k3_s1_e1_c24",
 		"ir_r1_k5_s2_e6_c32 ir_r1_k5_s1_e3_c32 ir_r1_k5_s1_e6_c32 ir_r1_k3_s1_e6_c32",
@@ -53,7 +53,8 @@ func init() {
 	mobile(func(a *nn.Architecture) {
 		a.Family, a.Interpolation = "mobilenet", bicubic
 		a.Mean, a.Std = half, half
-		a.Reference = "Howard et al., MobileNets: efficient convolutional neural networks for mobile vision applications, 2017"
+		a.Reference = "Howard et al., MobileNets: efficient convolutional neural networks for mobile vision " +
+			"applications, 2017"
 	}, mobileNet{"mobilenetv1_100", "MobileNetV1", 224, 256, Mobile{Stem: 32, Stages: v1, Act: relu6}},
 		mobileNet{"mobilenetv1_100h", "MobileNetV1 with a last convolution", 224, 256,
 			Mobile{Stem: 32, Stages: v1, Act: relu6, Last: 1024}},
@@ -113,7 +114,8 @@ func efficientEdges() (list []mobileNet) {
 			"er_r1_k3_s1_e4_c24_fc24_noskip", "er_r2_k3_s2_e8_c32", "er_r4_k3_s2_e8_c48", "ir_r5_k5_s2_e8_c96",
 			"ir_r4_k5_s1_e8_c144", "ir_r2_k5_s2_e8_c192"}}
 		for _, tf := range []string{"", "tf_"} {
-			list = append(list, mobileNet{tf + "efficientnet_" + v.name, "EfficientNet-EdgeTPU, " + v.summary, v.size, v.resize, o})
+			name := tf + "efficientnet_" + v.name
+			list = append(list, mobileNet{name, "EfficientNet-EdgeTPU, " + v.summary, v.size, v.resize, o})
 		}
 	}
 	return list
@@ -158,7 +160,7 @@ func tinyNets() (list []mobileNet) {
 		{"a", 1, 1.2, 192, 219}, {"b", .75, 1.1, 188, 214}, {"c", .54, .85, 184, 210}, {"d", .54, .695, 152, 173},
 		{"e", .51, .6, 106, 121},
 	} {
-		list = append(list, mobileNet{"tinynet_" + v.name, fmt.Sprintf("TinyNet-%s", strings.ToUpper(v.name)), v.size, v.resize,
+		list = append(list, mobileNet{"tinynet_" + v.name, "TinyNet-" + strings.ToUpper(v.name), v.size, v.resize,
 			Mobile{Width: v.width, Depth: []float64{v.depth}, RoundDepth: true, Stem: 32, FixStem: true, Last: 1280,
 				Act: (*nn.Builder).SiLU, Stages: []string{
 					"ds_r1_k3_s1_e1_c16_se0.25", "ir_r2_k3_s2_e6_c24_se0.25", "ir_r2_k5_s2_e6_c40_se0.25",

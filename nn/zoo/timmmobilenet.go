@@ -9,7 +9,8 @@ import (
 
 func init() {
 	hardswish := nn.Activation((*nn.Builder).Hardswish)
-	large := []string{"ds_r1_k3_s1_e1_c16_nre", "ir_r1_k3_s2_e4_c24_nre ir_r1_k3_s1_e3_c24_nre", "ir_r3_k5_s2_e3_c40_se0.25_nre",
+	large := []string{"ds_r1_k3_s1_e1_c16_nre", "ir_r1_k3_s2_e4_c24_nre ir_r1_k3_s1_e3_c24_nre",
+		"ir_r3_k5_s2_e3_c40_se0.25_nre",
 		"ir_r1_k3_s2_e6_c80 ir_r1_k3_s1_e2.5_c80 ir_r2_k3_s1_e2.3_c80", "ir_r2_k3_s1_e6_c112_se0.25",
 		"ir_r3_k5_s2_e6_c160_se0.25", "cn_r1_k1_s1_c960"}
 	wightman := append([]string{large[0] + "_noskip"}, large[1:]...)
@@ -53,7 +54,8 @@ func lcNets(percents ...int) (list []mobileNet) {
 		o := Mobile{Width: width, Stem: 16, Last: 1280, Late: true, Bias: true, Act: (*nn.Builder).Hardswish, HardGate: true,
 			ExciteWide: true, ExciteReLU: true, Stages: []string{"dsa_r1_k3_s1_c32", "dsa_r2_k3_s2_c64", "dsa_r2_k3_s2_c128",
 				"dsa_r1_k3_s2_c256 dsa_r1_k5_s1_c256", "dsa_r4_k5_s1_c256", "dsa_r2_k5_s2_c512_se0.25"}}
-		list = append(list, mobileNet{fmt.Sprintf("lcnet_%03d", percent), fmt.Sprintf("PP-LCNet, width %g", width), 224, 256, o})
+		name := fmt.Sprintf("lcnet_%03d", percent)
+		list = append(list, mobileNet{name, fmt.Sprintf("PP-LCNet, width %g", width), 224, 256, o})
 	}
 	return list
 }
@@ -80,8 +82,8 @@ func fbNets() (list []mobileNet) {
 			"ir_r1_k3_s2_e6_c264_se0.25 ir_r6_k5_s1_e5_c264_se0.25 ir_r2_k5_s1_e6_c288_se0.25", "cn_r1_k1_s1_c1728"}},
 	} {
 		list = append(list, mobileNet{"fbnetv3_" + v.name, "FBNetV3-" + strings.ToUpper(v.name), v.size, v.resize,
-			Mobile{Limit: .95, Stem: v.stem, Last: 1984, Late: true, Act: (*nn.Builder).Hardswish, HardGate: true, ExciteEight: true,
-				Stages: v.stages}})
+			Mobile{Limit: .95, Stem: v.stem, Last: 1984, Late: true, Act: (*nn.Builder).Hardswish, HardGate: true,
+				ExciteEight: true, Stages: v.stages}})
 	}
 	return list
 }

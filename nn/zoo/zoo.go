@@ -99,7 +99,7 @@ func (b layer) bnConv(name string, x *G.Node, c nn.Conv, act nn.Activation) *G.N
 // point is a 1×1 convolution, for nets whose order of parameters nn's does not have.
 var point = op.Conv2D{Stride: [2]int{1, 1}, Dilation: [2]int{1, 1}, Groups: 1}
 
-// convLater adds the parameters of a convolution without a stride, of images of the given channels. The function that it
+// convLater adds the parameters of a convolution without a stride, of images of in channels. The function that it
 // returns applies them.
 func (b layer) convLater(name string, in int, c nn.Conv) func(x *G.Node) *G.Node {
 	groups := max(c.Groups, 1)
