@@ -69,15 +69,17 @@ func (b *Builder) kernels(name string, s op.Shape, c Conv) []*G.Node {
 	}
 	kernel := c.kernel()
 	list := []*G.Node{b.param(Param{
-		Name:  name + ".weight",
-		Shape: op.Shape{c.Filters, s[1] / groups, kernel[0], kernel[1]},
-		Init:  HeNormal(c.Filters, kernel[0]*kernel[1]),
+		Name:   name + ".weight",
+		Shape:  op.Shape{c.Filters, s[1] / groups, kernel[0], kernel[1]},
+		Init:   HeNormal(c.Filters, kernel[0]*kernel[1]),
+		Groups: groups,
 	})}
 	if c.Bias {
 		list = append(list, b.param(Param{
 			Name:       name + ".bias",
 			Shape:      op.Shape{c.Filters},
 			Init:       FanInUniform(s[1] / groups * kernel[0] * kernel[1]),
+			Groups:     groups,
 			BiasOrNorm: true,
 		}))
 	}
@@ -135,43 +137,61 @@ func (b *Builder) blur(name string, x *G.Node) *G.Node {
 // m·(mean, unbiased variance), m being Model.BatchNormMomentum. Where Config.Freeze has both parameters it normalises
 // with the running ones, which stay.
 func (b *Builder) BatchNorm(name string, x *G.Node, scale float64) *G.Node {
+	return b.BatchNormEps(name, x, scale, b.model.Arch.BatchNormEps)
+}
+
+// BatchNormEps is BatchNorm with an ε of its own.
+func (b *Builder) BatchNormEps(name string, x *G.Node, scale, eps float64) *G.Node {
 	s, ok := b.shape(name, x, 4)
-	if !ok || !b.claim(name) {
+	if !ok {
 		return nil
 	}
-	m, c := b.model, s[1]
+	return b.BatchNormLater(name, s[1], scale, eps)(x)
+}
+
+// BatchNormLater adds the parameters and statistics of BatchNormEps for c channels. The function that it returns
+// applies them, once: nets may list their tensors in another order than they use them.
+func (b *Builder) BatchNormLater(name string, c int, scale, eps float64) func(x *G.Node) *G.Node {
+	if !b.claim(name) {
+		return func(*G.Node) *G.Node { return nil }
+	}
+	m := b.model
 	weight := b.param(Param{Name: name + ".weight", Shape: op.Shape{c}, Init: Init{Scale: scale}, BiasOrNorm: true})
 	bias := b.param(Param{Name: name + ".bias", Shape: op.Shape{c}, Init: Init{}, BiasOrNorm: true})
-	st := Stat{Name: name, Channels: c, Count: s[0] * s[2] * s[3]}
+	st := Stat{Name: name, Channels: c}
 	st.Node = b.input(name+".running", op.T(m.Config.DType, 2, c))
-
 	if k := len(m.Params); b.err == nil {
 		st.Frozen = m.Params[k-2].Frozen && m.Params[k-1].Frozen
 	}
-	used, fixed := st.Node, m.Config.Mode == Eval || st.Frozen
-	if !fixed {
-		if m.BatchNormMomentum == nil {
-			m.BatchNormMomentum = b.batchInput("batch_norm_momentum", op.T(m.Config.DType, 1))
-		}
-		st.Batch = b.apply(name, op.BatchNormStats{}, x)
-		st.Update = b.apply(name, op.BatchNormUpdate{Count: st.Count}, st.Node, st.Batch, m.BatchNormMomentum)
-		used = st.Batch
-	}
-	y := b.apply(name, op.BatchNorm{Eps: m.Arch.BatchNormEps, Fixed: fixed}, x, used, weight, bias)
-	if b.err != nil {
-		return nil
-	}
 	i := len(m.Stats)
 	m.Stats = append(m.Stats, st)
-	if st.Update != nil {
-		m.Updates = append(m.Updates, st.Update)
-	}
 	dtype := m.Config.DType.String()
 	m.entries = append(m.entries,
 		Entry{name + ".running_mean", op.Shape{c}, dtype, RunningMean, i, nil},
 		Entry{name + ".running_var", op.Shape{c}, dtype, RunningVar, i, nil},
 		Entry{name + ".num_batches_tracked", op.Shape{}, "int64", BatchesTracked, i, nil})
-	return y
+	return func(x *G.Node) *G.Node {
+		s, ok := b.shape(name, x, 4)
+		if !ok {
+			return nil
+		}
+		st := &m.Stats[i]
+		st.Count = s[0] * s[2] * s[3]
+		used, fixed := st.Node, m.Config.Mode == Eval || st.Frozen
+		if !fixed {
+			if m.BatchNormMomentum == nil {
+				m.BatchNormMomentum = b.batchInput("batch_norm_momentum", op.T(m.Config.DType, 1))
+			}
+			st.Batch = b.apply(name, op.BatchNormStats{}, x)
+			st.Update = b.apply(name, op.BatchNormUpdate{Count: st.Count}, st.Node, st.Batch, m.BatchNormMomentum)
+			used = st.Batch
+		}
+		y := b.apply(name, op.BatchNorm{Eps: eps, Fixed: fixed}, x, used, weight, bias)
+		if b.err == nil && st.Update != nil {
+			m.Updates = append(m.Updates, st.Update)
+		}
+		return y
+	}
 }
 
 // Linear adds x Wᵀ + b for x [N,I], with parameters name.weight [out,I] and name.bias [out]. Both start as

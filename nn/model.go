@@ -57,6 +57,8 @@ type Param struct {
 	Node  *G.Node
 	Grad  *G.Node // of Loss with respect to Node; nil in Eval, and where Frozen
 	Init  Init
+	// Groups are those of the convolution that the parameter is of; else 0.
+	Groups int
 	// BiasOrNorm marks biases, scales of normalisation, class tokens and position embeddings, which some exempt from
 	// weight decay.
 	BiasOrNorm bool

@@ -6,7 +6,7 @@ import (
 	"onlinerna/nn"
 )
 
-// byobInit are the initial values of timm's byobnet.py, where convolutions are depthwise or have one group.
+// byobInit are the initial values of timm's byobnet.py.
 func byobInit(p nn.Param) nn.Init {
 	if len(p.Shape) == 4 {
 		return google(p)

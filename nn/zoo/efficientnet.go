@@ -37,6 +37,18 @@ func init() {
 			imageNet(timm)
 		}
 	}
+	for _, v := range []struct {
+		name         string
+		width, depth float64
+		tf           [2]int
+		mean         []float64
+	}{{"b8", 2.2, 3.6, [2]int{672, 704}, half}, {"l2", 4.3, 5.3, [2]int{475, 507}, nil}} {
+		o := EfficientNet{Width: v.width, Depth: v.depth}
+		tf := o.tensorFlow(o.of("efficientnet_"+v.name, "EfficientNet-"+strings.ToUpper(v.name), .5), v.tf)
+		tf.Reference = "Tan, Le, EfficientNet: rethinking model scaling for convolutional neural networks, 2019"
+		tf.Mean, tf.Std = v.mean, v.mean
+		imageNet(tf)
+	}
 	for i, v := range []struct {
 		width, depth, dropout float64
 		size                  int
@@ -67,6 +79,7 @@ func init() {
 		{"S", EfficientNet{Stages: efficientV2S}, .2, 384, [2]int{300, 300}, half, false},
 		{"M", EfficientNet{Stages: efficientV2M}, .3, 480, [2]int{384, 384}, half, false},
 		{"L", EfficientNet{Stages: efficientV2L}, .4, 480, [2]int{384, 384}, half, true},
+		{"XL", EfficientNet{Stages: efficientV2XL}, .4, 0, [2]int{384, 384}, half, false},
 		{"B0", EfficientNet{Stages: efficientV2B}, .2, 0, [2]int{192, 219}, nil, false},
 		{"B1", EfficientNet{Stages: efficientV2B, Depth: 1.1}, .2, 0, [2]int{192, 217}, nil, false},
 		{"B2", EfficientNet{Stages: efficientV2B, Width: 1.1, Depth: 1.2}, .3, 0, [2]int{208, 233}, nil, false},
@@ -159,6 +172,10 @@ var (
 	efficientV2L = []MBConv{
 		{true, 1, 3, 1, 32, 32, 4}, {true, 4, 3, 2, 32, 64, 7}, {true, 4, 3, 2, 64, 96, 7}, {false, 4, 3, 2, 96, 192, 10},
 		{false, 6, 3, 1, 192, 224, 19}, {false, 6, 3, 2, 224, 384, 25}, {false, 6, 3, 1, 384, 640, 7},
+	}
+	efficientV2XL = []MBConv{
+		{true, 1, 3, 1, 32, 32, 4}, {true, 4, 3, 2, 32, 64, 8}, {true, 4, 3, 2, 64, 96, 8}, {false, 4, 3, 2, 96, 192, 16},
+		{false, 6, 3, 1, 192, 256, 24}, {false, 6, 3, 2, 256, 512, 32}, {false, 6, 3, 1, 512, 640, 8},
 	}
 )
 

@@ -12,18 +12,18 @@ import (
 )
 
 func init() {
-	wide := [4]int{64, 128, 256, 512}
+	wide := []int{64, 128, 256, 512}
 	for _, v := range []struct {
 		name string
 		net  FastViT
 	}{
-		{"t8", FastViT{Blocks: [4]int{2, 2, 4, 2}, Channels: [4]int{48, 96, 192, 384}, MLPRatio: 3}},
-		{"t12", FastViT{Blocks: [4]int{2, 2, 6, 2}, Channels: wide, MLPRatio: 3}},
-		{"s12", FastViT{Blocks: [4]int{2, 2, 6, 2}, Channels: wide, MLPRatio: 4}},
-		{"sa12", FastViT{Blocks: [4]int{2, 2, 6, 2}, Channels: wide, MLPRatio: 4, Attention: true}},
-		{"sa24", FastViT{Blocks: [4]int{4, 4, 12, 4}, Channels: wide, MLPRatio: 4, Attention: true}},
-		{"sa36", FastViT{Blocks: [4]int{6, 6, 18, 6}, Channels: wide, MLPRatio: 4, Attention: true}},
-		{"ma36", FastViT{Blocks: [4]int{6, 6, 18, 6}, Channels: [4]int{76, 152, 304, 608}, MLPRatio: 4, Attention: true}},
+		{"t8", FastViT{Blocks: []int{2, 2, 4, 2}, Channels: []int{48, 96, 192, 384}, MLPRatio: 3}},
+		{"t12", FastViT{Blocks: []int{2, 2, 6, 2}, Channels: wide, MLPRatio: 3}},
+		{"s12", FastViT{Blocks: []int{2, 2, 6, 2}, Channels: wide, MLPRatio: 4}},
+		{"sa12", FastViT{Blocks: []int{2, 2, 6, 2}, Channels: wide, MLPRatio: 4, Attention: 1}},
+		{"sa24", FastViT{Blocks: []int{4, 4, 12, 4}, Channels: wide, MLPRatio: 4, Attention: 1}},
+		{"sa36", FastViT{Blocks: []int{6, 6, 18, 6}, Channels: wide, MLPRatio: 4, Attention: 1}},
+		{"ma36", FastViT{Blocks: []int{6, 6, 18, 6}, Channels: []int{76, 152, 304, 608}, MLPRatio: 4, Attention: 1}},
 	} {
 		a := nn.Architecture{
 			Name:          "fastvit_" + v.name,
@@ -42,14 +42,54 @@ func init() {
 		}
 		imageNet(a)
 	}
+	excite := []bool{false, false, true, true}
+	for _, v := range []struct {
+		name string
+		net  FastViT
+	}{
+		{"mci0", FastViT{Blocks: []int{2, 6, 10, 2}, Channels: wide, MLPRatio: 3, Attention: 1,
+			Excite: excite, LargeAct: true}},
+		{"mci1", FastViT{Blocks: []int{4, 12, 20, 4}, Channels: wide, MLPRatio: 3, Attention: 1,
+			Excite: excite, LargeAct: true}},
+		{"mci2", FastViT{Blocks: []int{4, 12, 24, 4}, Channels: []int{80, 160, 320, 640}, MLPRatio: 3, Attention: 1,
+			Excite: excite, LargeAct: true}},
+		{"mci3", FastViT{Blocks: []int{2, 12, 24, 4, 2}, Channels: []int{96, 192, 384, 768, 1536}, MLPRatio: 4, Attention: 2,
+			LargeAct: true, LayerNorm: true, PlainStem: true}},
+		{"mci4", FastViT{Blocks: []int{2, 12, 24, 4, 4}, Channels: []int{128, 256, 512, 1024, 2048}, MLPRatio: 4, Attention: 2,
+			LargeAct: true, LayerNorm: true, PlainStem: true}},
+	} {
+		a := nn.Architecture{
+			Name:          "fastvit_" + v.name,
+			Family:        "fastvit",
+			Summary:       "MobileCLIP's tower " + strings.ToUpper(v.name) + " with the branches of training, with timm's names",
+			Reference:     "Vasu et al., MobileCLIP: fast image-text models through multi-modal reinforced training, 2024",
+			Size:          256,
+			Resize:        269,
+			Interpolation: bicubic,
+			Mean:          []float64{0, 0, 0},
+			Std:           []float64{1, 1, 1},
+			Block:         `^(stem|stages\.\d\.blocks\.\d+|final_conv)\.`,
+			Init:          fastViTInitial,
+			Build:         v.net.Build,
+		}
+		if v.net.LayerNorm {
+			a.Mean, a.Std = clipMean, clipStd
+		}
+		imageNet(a)
+	}
 }
 
 // FastViT are the options of a net whose convolutions have branches in training, which may be one in evaluation.
 type FastViT struct {
-	Blocks    [4]int // of each stage; timm's layers
-	Channels  [4]int // of each stage; each divides the next; timm's embed_dims
-	MLPRatio  int    // channels of a hidden layer for each of a block; timm's mlp_ratios
-	Attention bool   // the last stage has attention and places: the last of timm's token_mixers and pos_embs
+	Blocks    []int // of each stage; timm's layers
+	Channels  []int // of each stage; each divides the next; timm's embed_dims
+	MLPRatio  int   // channels of a hidden layer for each of a block; timm's mlp_ratios
+	Attention int   // stages of attention and places, the last ones: timm's token_mixers and pos_embs
+
+	Excite    []bool // stages that begin with squeeze-and-excitation; nil means none; timm's se_downsamples
+	LargeAct  bool   // an activation follows the large convolutions between stages: timm's lkc_use_act
+	LayerNorm bool   // attention normalises the channels of each pixel, else a batch: timm's norm_layer
+	PlainStem bool   // the stem's convolutions lack the branch of 1×1: timm's stem_use_scale_branch=False
 }
 
 // fastViTHead is the number of elements of a head.
@@ -58,22 +98,37 @@ const fastViTHead = 32
 // Build adds the layers to b.
 func (o FastViT) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	b := layer{builder}
-	b.options("FastViT", o).least(1, "Blocks", "Channels", "MLPRatio").
-		that(!o.Attention || o.Channels[3]%fastViTHead == 0, "Channels",
-			fmt.Sprintf("divisible by %d in the last stage", fastViTHead))
-	for i := range 3 {
-		c := o.Channels
-		b.options("FastViT", o).that(c[i+1]%max(c[i], 1) == 0, "Channels", "numbers of which each divides the next")
+	c, stages := o.Channels, len(o.Blocks)
+	b.options("FastViT", o).least(1, "Blocks", "Channels", "MLPRatio").least(0, "Attention").
+		that(len(c) == stages, "Channels", "of each stage").
+		that(o.Attention <= stages, "Attention", "at most the number of stages").
+		that(o.Excite == nil || len(o.Excite) == stages, "Excite", "nil, or of each stage")
+	for i := 1; i < len(c); i++ {
+		b.options("FastViT", o).that(c[i]%max(c[i-1], 1) == 0, "Channels", "numbers of which each divides the next")
+	}
+	for i := stages - o.Attention; i < stages && b.Err() == nil; i++ {
+		b.options("FastViT", o).that(c[i]%fastViTHead == 0, "Channels",
+			fmt.Sprintf("divisible by %d in stages of attention", fastViTHead))
 	}
 	if b.Err() != nil {
 		return nil
 	}
 	gelu := nn.Activation((*nn.Builder).GELU)
-	c := o.Channels[0]
-	x = b.mobileOne("stem.0", x, nn.Conv{Filters: c, Kernel: 3, Stride: 2}, false, gelu)
-	x = b.mobileOne("stem.1", x, nn.Conv{Filters: c, Kernel: 3, Stride: 2, Groups: c}, false, gelu)
-	x = b.mobileOne("stem.2", x, nn.Conv{Filters: c, Kernel: 1}, false, gelu)
-	done, all := 0, sum(o.Blocks[:])
+	return o.build(b, x, c[0], gelu)
+}
+
+// build adds the layers of options that are right.
+func (o FastViT) build(b layer, x *G.Node, c int, gelu nn.Activation) *G.Node {
+	for i, by := range []nn.Conv{{Filters: c, Kernel: 3, Stride: 2}, {Filters: c, Kernel: 3, Stride: 2, Groups: c},
+		{Filters: c, Kernel: 1}} {
+		name := fmt.Sprintf("stem.%d", i)
+		if o.PlainStem {
+			x = b.plainOne(name, x, by, gelu)
+		} else {
+			x = b.mobileOne(name, x, by, false, gelu)
+		}
+	}
+	done, all := 0, sum(o.Blocks)
 	for i, n := range o.Blocks {
 		stage := fmt.Sprintf("stages.%d", i)
 		if i > 0 && o.Channels[i] != c {
@@ -81,10 +136,15 @@ func (o FastViT) Build(builder *nn.Builder, x *G.Node) *G.Node {
 			y := b.bnConv(name+".0.large_conv", x, by, nil)
 			by.Kernel = 3
 			x = b.Add(name+".0", y, b.bnConv(name+".0.small_conv", x, by, nil))
-			c = o.Channels[i]
+			if c = o.Channels[i]; o.Excite != nil && o.Excite[i] {
+				x = b.exciteQuarter(name+".0.se", x)
+			}
+			if o.LargeAct {
+				x = b.GELU(name+".0.act", x)
+			}
 			x = b.mobileOne(name+".1", x, nn.Conv{Filters: c, Kernel: 1}, false, gelu)
 		}
-		attends := o.Attention && i == 3
+		attends := i >= len(o.Blocks)-o.Attention
 		if attends {
 			by := nn.Conv{Filters: c, Kernel: 7, Groups: c, Bias: true}
 			x = b.Add(stage+".pos_emb", b.conv(stage+".pos_emb.pos_enc", x, by), x)
@@ -94,8 +154,14 @@ func (o FastViT) Build(builder *nn.Builder, x *G.Node) *G.Node {
 			name, branch, part := fmt.Sprintf("%s.blocks.%d", stage, j), "", ""
 			if attends {
 				branch, part = "2", "_2"
-				y := b.imageAttention(name+".token_mixer", b.BatchNorm(name+".norm", x, 1))
-				y = b.StochasticDepth(name+".drop_path1", b.gamma(name+".layer_scale_1", y), drop)
+				var y *G.Node
+				if o.LayerNorm {
+					y = b.perPixel(name+".norm", x, func(x *G.Node) *G.Node { return b.LayerNorm(name+".norm", x, 1e-5) })
+				} else {
+					y = b.BatchNorm(name+".norm", x, 1)
+				}
+				y = b.imageAttention(name+".token_mixer", y)
+				y = b.StochasticDepth(name+".drop_path1", b.gamma(name+".layer_scale_1", y, 1e-5), drop)
 				x = b.Add(name+".add1", y, x)
 			} else {
 				x = b.repMixer(name+".token_mixer", x)
@@ -103,7 +169,7 @@ func (o FastViT) Build(builder *nn.Builder, x *G.Node) *G.Node {
 			y := b.bnConv(name+".mlp.conv", x, nn.Conv{Filters: c, Kernel: 7, Groups: c}, nil)
 			y = b.conv(name+".mlp.fc1", y, nn.Conv{Filters: o.MLPRatio * c, Kernel: 1, Bias: true})
 			y = b.conv(name+".mlp.fc2", b.GELU(name+".mlp.act", y), nn.Conv{Filters: c, Kernel: 1, Bias: true})
-			y = b.StochasticDepth(name+".drop_path"+branch, b.gamma(name+".layer_scale"+part, y), drop)
+			y = b.StochasticDepth(name+".drop_path"+branch, b.gamma(name+".layer_scale"+part, y, 1e-5), drop)
 			x = b.Add(name+".add", y, x)
 			done++
 		}
@@ -147,6 +213,22 @@ func (b layer) mobileOne(name string, x *G.Node, c nn.Conv, excite bool, act nn.
 	return sum
 }
 
+// plainOne is mobileOne of x itself, where the shape stays, and the convolution c alone.
+func (b layer) plainOne(name string, x *G.Node, c nn.Conv, act nn.Activation) *G.Node {
+	if b.Err() != nil {
+		return nil
+	}
+	var same *G.Node
+	if c.Stride < 2 && c.Filters == x.Shape()[1] {
+		same = b.BatchNorm(name+".identity", x, 1)
+	}
+	y := b.bnConv(name+".conv_kxk.0", x, c, nil)
+	if same != nil {
+		y = b.Add(name+".add", same, y)
+	}
+	return act(b.Builder, name+".act", y)
+}
+
 // exciteByMean adds the parameters of a squeeze-and-excitation by a sixteenth of the channels.
 func (b layer) exciteByMean(name string, channels int) func(x *G.Node) *G.Node {
 	narrow := max(1, int(float64(channels)/16+.5))
@@ -172,16 +254,17 @@ func (b layer) repMixer(name string, x *G.Node) *G.Node {
 	normal := b.BatchNorm(name+".norm.identity", x, 1)
 	y := b.mobileOne(name+".mixer", x, nn.Conv{Filters: c, Kernel: 3, Groups: c}, false, nil)
 	y = b.Map(name+".difference", expr.Arg(0).Sub(expr.Arg(1)), y, normal)
-	return b.Add(name+".add", b.gamma(name+".layer_scale", y), x)
+	return b.Add(name+".add", b.gamma(name+".layer_scale", y, 1e-5), x)
 }
 
-// gamma multiplies the channels of images by trained factors that start small.
-func (b layer) gamma(name string, x *G.Node) *G.Node {
+// gamma multiplies the channels of images by trained factors that start as initial, and that timm does not exempt from
+// weight decay.
+func (b layer) gamma(name string, x *G.Node, initial float64) *G.Node {
 	if b.Err() != nil {
 		return nil
 	}
 	return b.Scale(name, x, b.AddParam(nn.Param{Name: name + ".gamma", Shape: op.Shape{x.Shape()[1], 1, 1},
-		Init: nn.Init{Distribution: nn.Constant, Scale: 1e-5}}))
+		Init: nn.Init{Distribution: nn.Constant, Scale: initial}}))
 }
 
 // imageAttention is attention among the pixels of images.

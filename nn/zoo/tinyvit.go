@@ -139,7 +139,7 @@ func (b layer) windowBlock(name string, x, image *G.Node, heads, window int, dro
 // bias for each head and distance, down and across. Queries, keys and values of a head follow each other.
 func (b layer) offsetAttention(name string, x *G.Node, w nn.Windows, heads int) *G.Node {
 	c, t := x.Shape()[1], w.Rows*w.Columns
-	table := b.AddParam(nn.Param{Name: name + ".attention_biases", Shape: op.Shape{heads, t}, BiasOrNorm: true})
+	scores := b.distances(name, heads, grid{w.Rows, w.Columns, 1})
 	x = b.LayerNorm(name+".norm", b.Windows(name+".windows", x, w), tinyViTEps)
 	weight, bias := b.matrix(name+".qkv", 3*c, c), b.bias(name+".qkv", 3*c)
 	byPart := func(part string, x *G.Node) *G.Node {
@@ -151,16 +151,6 @@ func (b layer) offsetAttention(name string, x *G.Node, w nn.Windows, heads int) 
 		return b.Reshape(name+part+".parts", b.Permute(name+part+".by_part", x, 1, 0, 2), s...)
 	}
 	qkv := b.Apply(name+".qkv", op.Linear{}, x, byPart(".weights", weight), byPart(".biases", bias))
-	places := make([]int32, 0, t*t)
-	apart := func(a, b int) int { return max(a-b, b-a) }
-	for i := range t {
-		for j := range t {
-			down, across := apart(i/w.Columns, j/w.Columns), apart(i%w.Columns, j%w.Columns)
-			places = append(places, int32(down*w.Columns+across))
-		}
-	}
-	offsets := b.Constant(name+".offsets", op.Tensor{Shape: op.Shape{t * t}, Data: places})
-	scores := b.Reshape(name+".bias", b.Gather(name+".by_pair", table, 1, offsets), heads, t, t)
 	if b.Err() != nil {
 		return nil
 	}

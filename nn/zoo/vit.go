@@ -337,7 +337,7 @@ func (v ViT) Build(builder *nn.Builder, x *G.Node) *G.Node {
 		part := b.Reshape(head+".row", b.Slice(head+".token", y, 1, i, i+1), n, v.Width)
 		logits[i] = b.Linear(head, b.Dropout(head+".dropout", part, b.Config().Dropout), b.Config().Classes)
 	}
-	return b.Map("mean", expr.Arg(0).Add(expr.Arg(1)).Scale(.5), logits[0], logits[1])
+	return b.Map("mean", meanOfTwo, logits[0], logits[1])
 }
 
 // block adds attention(norm x) to x, then perceptron(norm y) to the sum y, for the rows x of n images. drop is the

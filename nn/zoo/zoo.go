@@ -6,7 +6,8 @@
 // the initial distributions and the probabilities of dropout.
 //
 // A file has the options of an architecture and registers its nets; clip.go, dinov2.go, dinov3.go, eva02.go,
-// res2net.go, siglip.go, timmresnet.go and timmswin.go register more nets of the options ViT, Eva, nn.ResNet and Swin.
+// res2net.go, siglip.go, timmresnet.go and timmswin.go register more nets of the options ViT, Eva, nn.ResNet and Swin;
+// hardcorenas.go, mobilenetv4.go, timmefficientnet.go and timmmobilenet.go those of the options Mobile.
 //
 // The options are those of the constructor in torchvision or timm. Some of its arguments are fields of nn.Config
 // instead: num_classes is Classes, dropout and drop_rate are Dropout, stochastic_depth_prob and drop_path_rate are
@@ -16,7 +17,6 @@ package zoo
 import (
 	"fmt"
 	"math"
-	"strings"
 
 	G "gorgonia.org/gorgonia"
 
@@ -99,6 +99,21 @@ func (b layer) bnConv(name string, x *G.Node, c nn.Conv, act nn.Activation) *G.N
 // point is a 1×1 convolution, for nets whose order of parameters nn's does not have.
 var point = op.Conv2D{Stride: [2]int{1, 1}, Dilation: [2]int{1, 1}, Groups: 1}
 
+// convLater adds the parameters of a convolution without a stride, of images of in channels. The function that it
+// returns applies them.
+func (b layer) convLater(name string, in int, c nn.Conv) func(x *G.Node) *G.Node {
+	groups := max(c.Groups, 1)
+	params := []*G.Node{b.AddParam(nn.Param{Name: name + ".weight", Groups: groups,
+		Shape: op.Shape{c.Filters, in / groups, c.Kernel, c.Kernel}, Init: nn.HeNormal(c.Filters, c.Kernel*c.Kernel)})}
+	if c.Bias {
+		params = append(params, b.AddParam(nn.Param{Name: name + ".bias", Shape: op.Shape{c.Filters}, Groups: groups,
+			Init: nn.FanInUniform(in / groups * c.Kernel * c.Kernel), BiasOrNorm: true}))
+	}
+	o := point
+	o.Groups, o.Pad = groups, [2]int{c.Kernel / 2, c.Kernel / 2}
+	return func(x *G.Node) *G.Node { return b.Apply(name, o, append([]*G.Node{x}, params...)...) }
+}
+
 // pixel is the mean over the pixels of x, as an image of one.
 func (b layer) pixel(name string, x *G.Node) *G.Node {
 	if b.Err() != nil {
@@ -115,6 +130,15 @@ func (b layer) excite(names [2]string, x *G.Node, outputs int, act, gate nn.Acti
 	m := b.Conv(names[0], b.pixel(names[0]+".avgpool", x), nn.Conv{Filters: outputs, Kernel: 1, Bias: true})
 	m = b.Conv(names[1], act(b.Builder, names[0]+".activation", m), nn.Conv{Filters: x.Shape()[1], Kernel: 1, Bias: true})
 	return b.Scale(names[1]+".scale", x, gate(b.Builder, names[1]+".activation", m))
+}
+
+// exciteQuarter is squeeze-and-excitation by a quarter of the channels, a multiple of 8.
+func (b layer) exciteQuarter(name string, x *G.Node) *G.Node {
+	if b.Err() != nil {
+		return nil
+	}
+	names := [2]string{name + ".fc1", name + ".fc2"}
+	return b.excite(names, x, max(8, (x.Shape()[1]+16)/32*8), (*nn.Builder).ReLU, (*nn.Builder).Sigmoid)
 }
 
 // residual adds x, dropping whole samples of y with probability drop in Train.
@@ -304,6 +328,9 @@ func sum(list []int) (n int) {
 // smallSquare is the square of an eighth, for sums of squares: in float16 squares are infinite from 256 on.
 var smallSquare = expr.Arg(0).Scale(1. / 8).Square()
 
+// meanOfTwo is that of two logits.
+var meanOfTwo = expr.Arg(0).Add(expr.Arg(1)).Scale(.5)
+
 // ofSmallSquares is the sum of squares by that of smallSquares.
 func ofSmallSquares(sum expr.Expr) expr.Expr { return sum.Scale(64) }
 
@@ -330,6 +357,19 @@ func torchInit(p nn.Param) nn.Init {
 	return p.Init
 }
 
+// truncated gives linear layers weights of a standard deviation, and biases 0. Convolutions are PyTorch's own.
+func truncated(deviation float64) func(p nn.Param) nn.Init {
+	return func(p nn.Param) nn.Init {
+		switch {
+		case p.Groups > 0:
+			return torchInit(p)
+		case p.Init.Distribution == nn.Constant:
+			return p.Init
+		}
+		return normal(deviation)(p)
+	}
+}
+
 // normal gives linear layers weights of a standard deviation, and biases 0. Convolutions are as nn's.
 func normal(deviation float64) func(p nn.Param) nn.Init {
 	return func(p nn.Param) nn.Init {
@@ -346,11 +386,8 @@ func normal(deviation float64) func(p nn.Param) nn.Init {
 // google gives convolutions weights by their outputs in a group, and linear layers weights within ±1/√outputs, as timm
 // does. Biases start at 0.
 func google(p nn.Param) nn.Init {
-	switch {
-	case len(p.Shape) == 4 && p.Shape[1] == 1 && !strings.Contains(p.Name, "stem"): // depthwise, not of grey images
-		return nn.Init{Distribution: nn.Normal, Scale: math.Sqrt(2 / float64(p.Shape[2]*p.Shape[3]))}
-	case len(p.Shape) == 4:
-		return nn.Init{Distribution: nn.Normal, Scale: math.Sqrt(2 / float64(p.Shape[0]*p.Shape[2]*p.Shape[3]))}
+	if len(p.Shape) == 4 {
+		return nn.HeNormal(p.Shape[0]/max(p.Groups, 1), p.Shape[2]*p.Shape[3])
 	}
 	return uniform(1)(p)
 }

@@ -144,7 +144,7 @@ func (m Meta) Unoffered(fit ...string) string {
 }
 
 // timms are nets of timm that share the names and shapes of their tensors; their own names differ by a prefix.
-var timms = regexp.MustCompile(`^(tf_|timm_)?(efficientnet_(?:b[0-5]|lite[0-4])|` +
+var timms = regexp.MustCompile(`^(tf_|timm_)?(efficientnet_(?:b[0-5]|lite[0-4]|e[sml])|mixnet_[sml]|` +
 	`mobilenetv3_(?:(?:large|small)_100|small_075))$`)
 
 // clips are timm's names of CLIP's image towers, which differ in their activation alone: OpenAI's weights are for the
@@ -160,9 +160,17 @@ var heads = map[string]string{
 // windowed finds timm's Swin transformers V2, whose tensors are the same for all windows: group 1 is the size.
 var windowed = regexp.MustCompile(`^(swinv2_[a-z]+)_window\d`)
 
+// aliased are pairs of nets that differ in the strides alone, which means or blurs may replace.
+var aliased = map[string]string{
+	"mobilenetv4_conv_medium":      "mobilenetv4_conv_blur_medium",
+	"mobilenetv4_conv_blur_medium": "mobilenetv4_conv_medium",
+	"mobilenetv4_conv_large":       "mobilenetv4_conv_aa_large",
+	"mobilenetv4_conv_aa_large":    "mobilenetv4_conv_large",
+}
+
 // twin names the other net of timm whose tensors have the names and shapes of net's, "" without one.
 func twin(net string) string {
-	if other := heads[net]; other != "" {
+	if other := cmp.Or(heads[net], aliased[net]); other != "" {
 		return other
 	}
 	if m := clips.FindStringSubmatch(net); m != nil {

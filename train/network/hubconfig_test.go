@@ -52,7 +52,7 @@ func TestHubConfig(t *testing.T) {
 			t.Errorf("%s: %+v, %v", p, l, err)
 		}
 		for name, want := range map[string]string{"tf_mobilenetv3_large_100": ": give the model tf_mobilenetv3_large_100",
-			"tf_mobilenetv3_large_minimal_100": "whose layers differ from those of mobilenetv3_large_100"} {
+			"tf_mobilenetv3_large_minimal_200": "whose layers differ from those of mobilenetv3_large_100"} {
 			config(strings.Replace(hubJSON, "mobilenetv3_large_100", name, 1))
 			_, err = n.Load(p, LoadOptions{})
 			if err == nil || !strings.Contains(err.Error(), "timm's "+name) || !strings.HasSuffix(err.Error(), want) {
@@ -141,6 +141,8 @@ func TestTwins(t *testing.T) {
 	for net, want := range map[string]string{
 		"efficientnet_b0": "tf_efficientnet_b0", "tf_efficientnet_b4": "efficientnet_b4",
 		"timm_efficientnet_b5": "tf_efficientnet_b5", "tf_efficientnet_b5": "timm_efficientnet_b5",
+		"efficientnet_es": "tf_efficientnet_es", "tf_mixnet_l": "mixnet_l", "mixnet_xl": "",
+		"mobilenetv4_conv_large": "mobilenetv4_conv_aa_large", "mobilenetv4_conv_blur_medium": "mobilenetv4_conv_medium",
 		"efficientnet_lite0": "tf_efficientnet_lite0", "tf_efficientnet_lite4": "efficientnet_lite4",
 		"tf_mobilenetv3_small_075": "mobilenetv3_small_075", "tf_mobilenetv3_large_075": "",
 		"tf_mobilenetv3_small_100": "mobilenetv3_small_100", "mobilenetv3_large_100": "tf_mobilenetv3_large_100",

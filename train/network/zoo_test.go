@@ -86,7 +86,16 @@ func (z zooNet) freeze() {
 	whole := z.open(nn.Config{})
 	head := Head(whole.model)
 	layer := head[0][:strings.LastIndexByte(head[0], '.')]
-	n := z.open(nn.Config{Freeze: []string{"!" + layer + "*"}})
+	freeze := []string{"!" + layer + "*"}
+	if !strings.HasPrefix(head[len(head)-1], layer) { // there are two heads, whose names begin differently
+		freeze = nil
+		for _, p := range whole.model.Params {
+			if !slices.Contains(head, p.Name) {
+				freeze = append(freeze, p.Name)
+			}
+		}
+	}
+	n := z.open(nn.Config{Freeze: freeze})
 	before := numbers(z, n.Params)
 	after := numbers(z, z.steps(n).Params)
 	for _, s := range n.params {

@@ -28,8 +28,11 @@ from torchvision.models.maxvit import PartitionAttentionLayer
 from torchvision.ops import StochasticDepth
 from timm.layers import DropPath, RotaryEmbeddingCat
 from timm.layers.pos_embed_sincos import RotaryEmbeddingDinoV3
+from timm.models import edgenext, swiftformer
 from timm.models.byobnet import ByobNet
 from timm.models.convnext import ConvNeXtBlock
+from timm.models.efficientformer import MetaBlock1d, MetaBlock2d
+from timm.models.efficientvit_mit import LiteMLA
 from timm.models.fastvit import AttentionBlock, RepMixerBlock
 from timm.models.hgnet import HighPerfGpuNet
 from timm.models.swin_transformer_v2 import WindowAttention
@@ -41,6 +44,9 @@ HERE = Path(__file__).resolve().parent
 GROUPS = [import_module(f.stem) for f in sorted(HERE.glob("nets_*.py"))]
 VARIANTS = nets.VARIANTS | {name: v for g in GROUPS for name, v in g.VARIANTS.items()}
 TIMM = nets.TIMM + [name for g in GROUPS for name in g.TIMM]
+
+# Kinds of blocks that one list of probabilities is for.
+KINDS = (MBConv, TinyVitBlock), (RepMixerBlock, AttentionBlock), (MetaBlock1d, MetaBlock2d), (edgenext.ConvBlock, edgenext.SplitTransposeBlock), (swiftformer.Block, swiftformer.ConvEncoder)
 
 IMAGES, LABELS, PRODUCT = 100000, 100001, 100002  # streams
 
@@ -169,9 +175,10 @@ def drops(model):
                 if m.drop_prob > 0 and residual:
                     found[re.sub("drop_path$", "stochastic_depth", name)] = most * round(m.drop_prob / most * n) / n
             elif not hasattr(block, "has_skip"):
-                kinds = next((k for k in ((MBConv, TinyVitBlock), (RepMixerBlock, AttentionBlock)) if isinstance(block, k)), type(block))
+                kinds = next((k for k in KINDS if isinstance(block, k)), type(block))
                 n = sum(isinstance(b, kinds) for b in model.modules()) - 1
-                for own in (name + "1", name + "2") if hasattr(block, "norm2") and name.endswith("drop_path") else (name,):  # used twice
+                twice = name.endswith("drop_path") and (hasattr(block, "norm2") or hasattr(block, "xca") or hasattr(block, "local_representation"))
+                for own in (name + "1", name + "2") if twice else (name,):
                     found[own] = most * round(m.drop_prob / most * n) / n  # it is a float32
             elif block.has_skip:
                 found[name.replace("drop_path", "stochastic_depth")] = m.drop_prob
@@ -179,13 +186,23 @@ def drops(model):
     return found
 
 
+def linear_attention(q, k, v):
+    """LiteMLA's, which computes in float32, also for float64."""
+    dtype, wide = v.dtype, torch.promote_types(v.dtype, torch.float32)
+    q, k, v = q.to(wide), k.to(wide), v.to(wide)
+    out = q @ (k.transpose(-1, -2) @ v)
+    return (out[..., :-1] / (out[..., -1:] + 1e-5)).to(dtype)
+
+
 def exact(model):
-    """Replaces activations whose gradients PyTorch makes with a sixth in float32."""
+    """Replaces activations whose gradients PyTorch makes with a sixth in float32, and attention in float32."""
     for m in model.modules():
         if isinstance(m, nn.Hardswish):
             m.forward = lambda x: x * F.relu6(x + 3) / 6
         elif isinstance(m, nn.Hardsigmoid):
             m.forward = lambda x: F.relu6(x + 3) / 6
+        elif isinstance(m, LiteMLA):
+            m._attn = linear_attention
 
 
 def initial(model):

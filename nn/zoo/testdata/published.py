@@ -14,6 +14,7 @@ from types import SimpleNamespace
 import torch
 from make import TIMM
 from timm import create_model
+from timm.layers import BlurPool2d
 from timm.models import get_pretrained_cfg
 from torch.utils.flop_counter import FlopCounterMode
 from torchvision import models
@@ -49,7 +50,9 @@ def timm(name):
     params = sum(p.numel() for p in net.parameters())
     with FlopCounterMode(display=False) as counter:
         net(torch.empty(1, *c.input_size, device="meta"))
-    return [params, f"{counter.get_total_flops() / 2e9:.3f}", size, math.floor(size / c.crop_pct), c.interpolation, c.mean, c.std]
+    # Blurs are convolutions there and means here; bilinear interpolation is not counted there.
+    other = any(isinstance(m, (BlurPool2d, torch.nn.Upsample)) for m in net.modules())
+    return [params, "" if other else f"{counter.get_total_flops() / 2e9:.3f}", size, math.floor(size / c.crop_pct), c.interpolation, c.mean, c.std]
 
 
 def text(x):
