@@ -41,6 +41,7 @@ HERE = Path(__file__).resolve().parent
 GROUPS = [import_module(f.stem) for f in sorted(HERE.glob("nets_*.py"))]
 VARIANTS = nets.VARIANTS | {name: v for g in GROUPS for name, v in g.VARIANTS.items()}
 TIMM = nets.TIMM + [name for g in GROUPS for name in g.TIMM]
+ONCE = tuple(k for g in GROUPS for k in getattr(g, "ONCE", ()))  # blocks with a norm2 that use their drop_path once
 
 IMAGES, LABELS, PRODUCT = 100000, 100001, 100002  # streams
 
@@ -171,7 +172,9 @@ def drops(model):
             elif not hasattr(block, "has_skip"):
                 kinds = next((k for k in ((MBConv, TinyVitBlock), (RepMixerBlock, AttentionBlock)) if isinstance(block, k)), type(block))
                 n = sum(isinstance(b, kinds) for b in model.modules()) - 1
-                for own in (name + "1", name + "2") if hasattr(block, "norm2") and name.endswith("drop_path") else (name,):  # used twice
+                n = next((g.BLOCKS(model) for g in GROUPS if hasattr(g, "BLOCKS") and g.BLOCKS(model)), n + 1) - 1
+                twice = hasattr(block, "norm2") and name.endswith("drop_path") and not isinstance(block, ONCE)
+                for own in (name + "1", name + "2") if twice else (name,):
                     found[own] = most * round(m.drop_prob / most * n) / n  # it is a float32
             elif block.has_skip:
                 found[name.replace("drop_path", "stochastic_depth")] = m.drop_prob

@@ -1,0 +1,73 @@
+"""Narrow and whole hierarchical transformers of timm, for make.py."""
+
+import torch
+from timm.layers import RelPosBiasTf, RelPosMlp
+from timm.models import maxxvit
+from timm.models.maxxvit import MaxxVit, MaxxVitCfg
+
+from nets import NOTHING
+
+ONCE = (maxxvit.MbConvBlock, maxxvit.ConvNeXtBlock)  # blocks that use their DropPath once
+
+
+def BLOCKS(model):
+    """The number of blocks of a net whose DropPaths are in parts of them."""
+    return sum(len(s.blocks) for s in model.stages) if isinstance(model, MaxxVit) else 0
+
+
+def bias_tf(self, get_bias=RelPosBiasTf.get_bias):
+    """timm picks elements of a table by a product with zeros and ones, which published.py shall not count."""
+    table = self.relative_position_bias_table
+    return table.new_empty(len(table), self.window_area, self.window_area) if table.is_meta else get_bias(self)
+
+
+RelPosBiasTf.get_bias = bias_tf
+
+
+def double_offsets(model):
+    """Makes logarithms of offsets, which are no part of the state, with float64, and drops nothing in the nets that take them."""
+    for m in model.modules():
+        if isinstance(m, RelPosMlp):
+            m.mlp.drop1.p = NOTHING
+            h, w = (torch.arange(1 - n, n, dtype=torch.float64) for n in m.window_size)
+            x = torch.stack(torch.meshgrid(h, w, indexing="ij"), -1)
+            x = x.sign() * (1 + x.abs()).log()
+            torch.testing.assert_close(m.rel_coords_log.double(), x, rtol=0, atol=1e-6)
+            m.rel_coords_log = None
+            m.register_buffer("rel_coords_log", None)
+            m.exact = x
+            m.get_bias = lambda m=m: offset_bias(m)
+    return model
+
+
+def offset_bias(m):
+    x = m.mlp(m.exact.to(m.mlp.fc1.weight.dtype)).view(-1, m.num_heads)[m.relative_position_index]
+    return x.view(m.bias_shape).permute(2, 0, 1).unsqueeze(0).contiguous()
+
+
+def maxvit(kind, size, depths, blocks, **kwargs):
+    cfg = MaxxVitCfg(embed_dim=(8, 8, 16, 16), depths=depths, block_type=blocks, stem_width=(8, 8), **kwargs)
+    cfg.transformer_cfg.dim_head = 4
+    return double_offsets(MaxxVit(cfg, img_size=size, num_classes=10, drop_path_rate=0.2))
+
+
+M, CT = ("M",) * 4, ("C", "C", "T", "T")
+VARIANTS = {
+    "maxvit_tf_narrow": (lambda: maxvit("tf", 64, (1, 2, 1, 1), M, stem_bias=True, head_hidden_size=12, **maxxvit._tf_cfg()), 3, 64),
+    "maxvit_rmlp_narrow": (lambda: maxvit("rw", 64, (1, 1, 1, 1), M, **maxxvit._rw_max_cfg(rel_pos_type="mlp", rel_pos_dim=12,
+                                                                                           conv_attn_ratio=0.2)), 3, 64),
+    "coatnet_narrow": (lambda: maxvit("rw", 64, (2, 1, 2, 1), CT, **maxxvit._rw_coat_cfg(
+        conv_attn_early=True, transformer_shortcut_bias=False, pool_type="max", init_values=0.2)), 3, 64),
+    "coatnext_narrow": (lambda: maxvit("next", 64, (2, 1, 1, 1), CT, weight_init="normal",
+                                       **maxxvit._next_cfg(init_values=(0.1, None), rel_pos_type="bias")), 3, 64),
+    "maxxvit_narrow": (lambda: maxvit("next", 64, (1, 1, 1, 1), M, **maxxvit._next_cfg(init_values=(0.1, 0.2), no_block_attn=True,
+                                                                                       rel_pos_dim=12)), 3, 64),
+}
+
+TIMM = {f"maxvit_{size}_tf_{pixels}": ({"img_size": 224}, 1, 224) for size in ("tiny", "small", "base", "large", "xlarge") for pixels in (224, 384, 512)}
+TIMM |= {f"coatnet_{kind}_rw_224": ({}, 1, 224) for kind in ("nano", "0", "1", "2", "3", "rmlp_nano", "rmlp_1", "rmlp_2")}
+TIMM |= {"coatnet_rmlp_1_rw2_224": ({}, 1, 224), "coatnet_rmlp_2_rw_384": ({"img_size": 224}, 1, 224), "coatnext_nano_rw_224": ({}, 1, 224)}
+TIMM |= {f"max{kind}": ({"img_size": 224}, 1, 224) for kind in (
+    "vit_nano_rw_256", "vit_tiny_rw_224", "vit_rmlp_pico_rw_256", "vit_rmlp_nano_rw_256", "vit_rmlp_tiny_rw_256", "vit_rmlp_small_rw_224",
+    "vit_rmlp_base_rw_224", "vit_rmlp_base_rw_384", "xvit_rmlp_nano_rw_256", "xvit_rmlp_small_rw_256", "xvitv2_nano_rw_256",
+    "xvitv2_rmlp_base_rw_224", "xvitv2_rmlp_base_rw_384")}
