@@ -255,8 +255,7 @@ func (o MaxxViT) Build(builder *nn.Builder, x *G.Node) *G.Node {
 		x = b.LayerNorm("head.norm", b.GlobalAvgPool("head.global_pool", x), o.eps())
 		x = b.Map("head.pre_logits.act", expr.Arg(0).Tanh(), b.Linear("head.pre_logits.fc", x, o.Hidden))
 	} else {
-		x = b.perPixel("norm", x, func(x *G.Node) *G.Node { return b.LayerNorm("norm", x, o.eps()) })
-		x = b.GlobalAvgPool("head.global_pool", x)
+		x = b.GlobalAvgPool("head.global_pool", b.pixelNormBy("norm", x, o.eps()))
 	}
 	return b.Linear("head.fc", b.Dropout("head.drop", x, b.Config().Dropout), b.Config().Classes)
 }

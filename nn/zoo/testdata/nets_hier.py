@@ -1,18 +1,30 @@
 """Narrow and whole hierarchical transformers of timm, for make.py."""
 
 import torch
-from timm.layers import RelPosBiasTf, RelPosMlp
+from timm.layers import DropPath, RelPosBiasTf, RelPosMlp
 from timm.models import maxxvit
+from timm.models.davit import DaVit
+from timm.models.focalnet import FocalNet
+from timm.models.hiera import Hiera
 from timm.models.maxxvit import MaxxVit, MaxxVitCfg
+from timm.models.pvt_v2 import PyramidVisionTransformerV2
+from timm.models.twins import Twins
 
 from nets import NOTHING
 
 ONCE = (maxxvit.MbConvBlock, maxxvit.ConvNeXtBlock)  # blocks that use their DropPath once
 
 
+LINEAR = (MaxxVit, PyramidVisionTransformerV2, Hiera, DaVit, FocalNet, Twins)  # nets whose drop_path rises by block
+
+
 def BLOCKS(model):
-    """The number of blocks of a net whose DropPaths are in parts of them."""
-    return sum(len(s.blocks) for s in model.stages) if isinstance(model, MaxxVit) else 0
+    """The number of blocks of a net, whose DropPaths may be in parts of them."""
+    if not isinstance(model, LINEAR):
+        return 0
+    if not hasattr(model, "blocks_of_drop_path"):
+        model.blocks_of_drop_path = 1 + len({m.drop_prob for m in model.modules() if isinstance(m, DropPath)})
+    return model.blocks_of_drop_path
 
 
 def bias_tf(self, get_bias=RelPosBiasTf.get_bias):
@@ -51,6 +63,13 @@ def maxvit(kind, size, depths, blocks, **kwargs):
     return double_offsets(MaxxVit(cfg, img_size=size, num_classes=10, drop_path_rate=0.2))
 
 
+def narrow(make, **kwargs):
+    return make(num_classes=10, drop_path_rate=0.2, **kwargs)
+
+
+UNCOUNTED = {"hiera_small_abswin_256"}  # it resizes places, which are products here, and none to PyTorch
+
+
 M, CT = ("M",) * 4, ("C", "C", "T", "T")
 VARIANTS = {
     "maxvit_tf_narrow": (lambda: maxvit("tf", 64, (1, 2, 1, 1), M, stem_bias=True, head_hidden_size=12, **maxxvit._tf_cfg()), 3, 64),
@@ -62,6 +81,19 @@ VARIANTS = {
                                        **maxxvit._next_cfg(init_values=(0.1, None), rel_pos_type="bias")), 3, 64),
     "maxxvit_narrow": (lambda: maxvit("next", 64, (1, 1, 1, 1), M, **maxxvit._next_cfg(init_values=(0.1, 0.2), no_block_attn=True,
                                                                                        rel_pos_dim=12)), 3, 64),
+    "pvt_v2_narrow": (lambda: narrow(PyramidVisionTransformerV2, embed_dims=(8, 16, 24, 32), num_heads=(1, 2, 3, 4), depths=(1, 2, 1, 1)), 3, 64),
+    "pvt_v2_li_narrow": (lambda: narrow(PyramidVisionTransformerV2, embed_dims=(8, 8, 16, 16), num_heads=(1, 2, 1, 2), depths=(1, 1, 1, 1),
+                                        mlp_ratios=(2, 3, 4, 1), linear=True), 3, 56),
+    "hiera_narrow": (lambda: narrow(Hiera, img_size=64, embed_dim=8, num_heads=2, stages=(1, 2, 2, 1)), 3, 64),
+    "hiera_abswin_narrow": (lambda: narrow(Hiera, img_size=64, embed_dim=8, stages=(1, 1, 2, 1), abs_win_pos_embed=True,
+                                           global_pos_size=(6, 6), init_values=0.2, weight_init="jax", use_expand_proj=False), 3, 64),
+    "davit_narrow": (lambda: narrow(DaVit, embed_dims=(8, 16, 32, 64), num_heads=(2, 4, 8, 16), depths=(1, 2, 1, 1), window_size=3), 3, 58),
+    "focalnet_narrow": (lambda: narrow(FocalNet, embed_dim=8, depths=(1, 2, 1, 1)), 3, 64),
+    "focalnet_post_narrow": (lambda: narrow(FocalNet, embed_dim=8, depths=(1, 1, 1, 1), focal_levels=(3,) * 4, focal_windows=(5,) * 4,
+                                            use_overlap_down=True, use_post_norm=True, use_post_norm_in_modulation=True,
+                                            layerscale_value=0.2), 3, 64),
+    "twins_narrow": (lambda: narrow(Twins, img_size=64, embed_dims=(8, 16, 24, 32), num_heads=(1, 2, 3, 4), depths=(2, 1, 2, 1), wss=(3,) * 4,
+                                    mlp_ratios=(2, 3, 4, 2)), 3, 64),
 }
 
 TIMM = {f"maxvit_{size}_tf_{pixels}": ({"img_size": 224}, 1, 224) for size in ("tiny", "small", "base", "large", "xlarge") for pixels in (224, 384, 512)}
@@ -71,3 +103,11 @@ TIMM |= {f"max{kind}": ({"img_size": 224}, 1, 224) for kind in (
     "vit_nano_rw_256", "vit_tiny_rw_224", "vit_rmlp_pico_rw_256", "vit_rmlp_nano_rw_256", "vit_rmlp_tiny_rw_256", "vit_rmlp_small_rw_224",
     "vit_rmlp_base_rw_224", "vit_rmlp_base_rw_384", "xvit_rmlp_nano_rw_256", "xvit_rmlp_small_rw_256", "xvitv2_nano_rw_256",
     "xvitv2_rmlp_base_rw_224", "xvitv2_rmlp_base_rw_384")}
+TIMM |= {f"pvt_v2_{size}": ({}, 2, 64) for size in ("b0", "b1", "b2", "b2_li", "b3", "b4", "b5")}
+TIMM |= {f"hiera_{size}": ({}, 1, int(size[-3:])) for size in ("tiny_224", "small_224", "base_224", "base_plus_224", "large_224", "huge_224",
+                                                              "small_abswin_256")}
+TIMM |= {f"davit_{size}": ({}, 2, 64) for size in ("tiny", "small", "base")}
+TIMM |= {f"focalnet_{size}": ({}, 2, 64) for size in (
+    "tiny_srf", "tiny_lrf", "small_srf", "small_lrf", "base_srf", "base_lrf", "large_fl3", "large_fl4", "xlarge_fl3", "xlarge_fl4",
+    "huge_fl3", "huge_fl4")}
+TIMM |= {f"twins_{kind}_{size}": ({}, 1, 224) for kind, sizes in (("pcpvt", ("small", "base", "large")), ("svt", ("small", "base", "large"))) for size in sizes}

@@ -12,7 +12,7 @@ import os
 from types import SimpleNamespace
 
 import torch
-from make import TIMM
+from make import GROUPS, TIMM
 from timm import create_model
 from timm.models import get_pretrained_cfg
 from torch.utils.flop_counter import FlopCounterMode
@@ -49,7 +49,10 @@ def timm(name):
     params = sum(p.numel() for p in net.parameters())
     with FlopCounterMode(display=False) as counter:
         net(torch.empty(1, *c.input_size, device="meta"))
-    return [params, f"{counter.get_total_flops() / 2e9:.3f}", size, math.floor(size / c.crop_pct), c.interpolation, c.mean, c.std]
+    pairs = f"{counter.get_total_flops() / 2e9:.3f}"
+    if any(name in getattr(g, "UNCOUNTED", ()) for g in GROUPS):
+        pairs = ""
+    return [params, pairs, size, math.floor(size / c.crop_pct), c.interpolation, c.mean, c.std]
 
 
 def text(x):
