@@ -173,8 +173,9 @@ def drops(model):
                 kinds = next((k for k in ((MBConv, TinyVitBlock), (RepMixerBlock, AttentionBlock)) if isinstance(block, k)), type(block))
                 n = sum(isinstance(b, kinds) for b in model.modules()) - 1
                 n = next((g.BLOCKS(model) for g in GROUPS if hasattr(g, "BLOCKS") and g.BLOCKS(model)), n + 1) - 1
-                twice = hasattr(block, "norm2") and name.endswith("drop_path") and not isinstance(block, ONCE)
-                for own in (name + "1", name + "2") if twice else (name,):
+                twice = hasattr(block, "norm2") and name.endswith("drop_path") and getattr(block, "norm1", block) is not None \
+                    and not isinstance(block, ONCE)
+                for own in ((name + "1", name + "2") if twice else (name,)) if m.drop_prob > 0 else ():
                     found[own] = most * round(m.drop_prob / most * n) / n  # it is a float32
             elif block.has_skip:
                 found[name.replace("drop_path", "stochastic_depth")] = m.drop_prob

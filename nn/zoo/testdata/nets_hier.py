@@ -1,25 +1,34 @@
 """Narrow and whole hierarchical transformers of timm, for make.py."""
 
 import torch
+import torch.nn as nn
 from timm.layers import DropPath, RelPosBiasTf, RelPosMlp
 from timm.models import maxxvit
 from timm.models.davit import DaVit
 from timm.models.focalnet import FocalNet
+from timm.models.gcvit import GlobalContextVit
 from timm.models.hiera import Hiera
 from timm.models.maxxvit import MaxxVit, MaxxVitCfg
+from timm.models.mvitv2 import MultiScaleVit, MultiScaleVitCfg
+from timm.models.nextvit import NextTransformerBlock, NextViT
+from timm.models.pit import PoolingVisionTransformer
 from timm.models.pvt_v2 import PyramidVisionTransformerV2
 from timm.models.twins import Twins
+from timm.models.visformer import Visformer
 
 from nets import NOTHING
 
-ONCE = (maxxvit.MbConvBlock, maxxvit.ConvNeXtBlock)  # blocks that use their DropPath once
+ONCE = (maxxvit.MbConvBlock, maxxvit.ConvNeXtBlock, NextTransformerBlock)  # blocks that use their DropPath once
 
 
-LINEAR = (MaxxVit, PyramidVisionTransformerV2, Hiera, DaVit, FocalNet, Twins)  # nets whose drop_path rises by block
+LINEAR = (MaxxVit, PyramidVisionTransformerV2, Hiera, DaVit, FocalNet, Twins, PoolingVisionTransformer, Visformer,
+          GlobalContextVit, MultiScaleVit)  # nets whose drop_path rises by block
 
 
 def BLOCKS(model):
     """The number of blocks of a net, whose DropPaths may be in parts of them."""
+    if isinstance(model, NextViT):  # some drop a quarter as often as others
+        return 4 * sum(len(s.blocks) for s in model.stages) - 3
     if not isinstance(model, LINEAR):
         return 0
     if not hasattr(model, "blocks_of_drop_path"):
@@ -67,7 +76,17 @@ def narrow(make, **kwargs):
     return make(num_classes=10, drop_path_rate=0.2, **kwargs)
 
 
-UNCOUNTED = {"hiera_small_abswin_256"}  # it resizes places, which are products here, and none to PyTorch
+class NarrowNextViT(NextViT):
+    """NextViT has channels of its own."""
+
+    def __setattr__(self, name, value):
+        if name == "stage_out_chs":
+            value = [[{96: 8, 192: 16, 384: 16, 768: 16}.get(c, 40) for c in stage] for stage in value]
+        super().__setattr__(name, value)
+
+
+# The one resizes places, the others add products with distances to scores: products here, of which PyTorch makes fewer.
+UNCOUNTED = {"hiera_small_abswin_256", "mvitv2_tiny", "mvitv2_small", "mvitv2_base", "mvitv2_large"}
 
 
 M, CT = ("M",) * 4, ("C", "C", "T", "T")
@@ -94,6 +113,17 @@ VARIANTS = {
                                             layerscale_value=0.2), 3, 64),
     "twins_narrow": (lambda: narrow(Twins, img_size=64, embed_dims=(8, 16, 24, 32), num_heads=(1, 2, 3, 4), depths=(2, 1, 2, 1), wss=(3,) * 4,
                                     mlp_ratios=(2, 3, 4, 2)), 3, 64),
+    "pit_narrow": (lambda: narrow(PoolingVisionTransformer, img_size=32, patch_size=8, stride=4, base_dims=(4, 4, 4), heads=(2, 4, 4),
+                                  depth=(1, 2, 1), distilled=True), 3, 32),
+    "visformer_narrow": (lambda: narrow(Visformer, img_size=64, init_channels=8, embed_dim=16, depth=(2, 1, 2), num_heads=2, group=4,
+                                        attn_stage="011", spatial_conv="100", norm_layer=nn.BatchNorm2d, conv_init=True,
+                                        embed_norm=nn.BatchNorm2d), 3, 64),
+    "nextvit_narrow": (lambda: narrow(NarrowNextViT, in_chans=3, stem_chs=(8, 8, 12), depths=(1, 2, 5, 1), head_dim=8), 4, 64),
+    "gcvit_narrow": (lambda: narrow(GlobalContextVit, img_size=64, embed_dim=8, depths=(2, 2, 2, 2), num_heads=(2, 4, 8, 16), mlp_ratio=2,
+                                    layer_scale=0.2), 3, 64),
+    "mvitv2_narrow": (lambda: narrow(MultiScaleVit, cfg=MultiScaleVitCfg(depths=(1, 2, 1, 1), embed_dim=8), img_size=64), 3, 64),
+    "mvitv2_large_narrow": (lambda: narrow(MultiScaleVit, cfg=MultiScaleVitCfg(depths=(1, 1, 2, 1), embed_dim=8, num_heads=2,
+                                                                               expand_attn=False), img_size=32), 3, 32),
 }
 
 TIMM = {f"maxvit_{size}_tf_{pixels}": ({"img_size": 224}, 1, 224) for size in ("tiny", "small", "base", "large", "xlarge") for pixels in (224, 384, 512)}
@@ -111,3 +141,8 @@ TIMM |= {f"focalnet_{size}": ({}, 2, 64) for size in (
     "tiny_srf", "tiny_lrf", "small_srf", "small_lrf", "base_srf", "base_lrf", "large_fl3", "large_fl4", "xlarge_fl3", "xlarge_fl4",
     "huge_fl3", "huge_fl4")}
 TIMM |= {f"twins_{kind}_{size}": ({}, 1, 224) for kind, sizes in (("pcpvt", ("small", "base", "large")), ("svt", ("small", "base", "large"))) for size in sizes}
+TIMM |= {f"pit_{size}{kind}_224": ({}, 1, 224) for size in ("ti", "xs", "s", "b") for kind in ("", "_distilled")}
+TIMM |= {f"visformer_{size}": ({}, 1, 224) for size in ("tiny", "small")}
+TIMM |= {f"nextvit_{size}": ({}, 2, 64) for size in ("small", "base", "large")}
+TIMM |= {f"gcvit_{size}": ({}, 1, 224) for size in ("xxtiny", "xtiny", "tiny", "small", "base")}
+TIMM |= {f"mvitv2_{size}": ({}, 1, 224) for size in ("tiny", "small", "base", "large")}

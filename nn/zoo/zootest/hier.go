@@ -36,6 +36,17 @@ func init() {
 			Levels: 3, Window: 5, PostNorm: true, NormModulation: true, LayerScale: .2}.Build)),
 		"twins_narrow": dropping(0, .2, like("twins_svt_small", zoo.Twins{Channels: [4]int{8, 16, 24, 32},
 			Heads: [4]int{1, 2, 3, 4}, Blocks: [4]int{2, 1, 2, 1}, MLPRatios: [4]int{2, 3, 4, 2}, Window: 3}.Build)),
+		"pit_narrow": sized(32, dropping(0, .2, like("pit_ti_distilled_224", zoo.PiT{Patch: 8, Stride: 4, Head: 4,
+			Heads: [3]int{2, 4, 4}, Blocks: [3]int{1, 2, 1}, Distilled: true}.Build))),
+		"visformer_narrow": dropping(0, .2, like("visformer_tiny", zoo.Visformer{Stem: 8, Width: 16,
+			Blocks: [3]int{2, 1, 2}, Heads: 2, Groups: 4}.Build)),
+		"nextvit_narrow": dropping(0, .2, like("nextvit_small", zoo.NextViT{Blocks: [4]int{1, 2, 5, 1},
+			Stem: [3]int{8, 8, 12}, Channels: [4]int{8, 16, 16, 16}, Wide: [4]int{0, 40, 40, 40}, Head: 8}.Build)),
+		"gcvit_narrow": dropping(0, .2, like("gcvit_small", zoo.GCViT{Width: 8, Blocks: [4]int{2, 2, 2, 2}, Heads: 2,
+			MLPRatio: 2, LayerScale: .2}.Build)),
+		"mvitv2_narrow": dropping(0, .2, like("mvitv2_tiny", zoo.MViTv2{Width: 8, Heads: 1, Blocks: [4]int{1, 2, 1, 1}}.Build)),
+		"mvitv2_large_narrow": sized(32, dropping(0, .2, like("mvitv2_large", zoo.MViTv2{Width: 8, Heads: 2,
+			Blocks: [4]int{1, 1, 2, 1}, ExpandMLP: true}.Build))),
 	})
 }
 
