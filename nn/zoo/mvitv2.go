@@ -145,11 +145,11 @@ func (m mViTBlock) attention(b layer, name string, x *G.Node) *G.Node {
 		parts[i] = b.LayerNorm(name+".norm_"+part, b.Apply(name+"."+part+".tokens", op.Tokens{}, y), rowEps)
 	}
 	// Products with distances are appended to queries, and a 1 for each row and column to keys.
-	all := m.images * m.heads
 	scaled := b.Map(name+".scaled", expr.Arg(0).Scale(1/math.Sqrt(float64(d))), parts[0])
 	down, across := m.distances(b, name+".rel_pos_h", parts[0], tables[0], true), m.distances(b, name+".rel_pos_w", parts[0], tables[1], false)
 	queries := b.Concat(name+".queries", 2, scaled, down, across)
-	places := b.Expand(name+".places", b.Constant(name+".place", onePerAxis(keys)), all, keys*keys, 2*keys)
+	places := b.Expand(name+".all_places", b.Constant(name+".place", onePerAxis(keys, m.heads)), m.images, m.heads*keys*keys, 2*keys)
+	places = b.Reshape(name+".places", places, m.images*m.heads, keys*keys, 2*keys)
 	y := b.Apply(name+".attention", op.Attention{Scale: 1}, queries, b.Concat(name+".keys", 2, parts[1], places), parts[2])
 	y = b.ofHeads(name+".mixture", b.Add(name+".residual", y, parts[0]), m.images)
 	return b.Apply(name+".proj", op.Linear{}, append([]*G.Node{y}, proj...)...)
@@ -191,12 +191,14 @@ func (m mViTBlock) distances(b layer, name string, queries, table *G.Node, down 
 	return b.Reshape(name+".scores", five(".back", x, keys, back), n, side*side, keys)
 }
 
-// onePerAxis has for each token of a square a 1 in the column of its row, and one in that of its column: [side²,2·side].
-func onePerAxis(side int) op.Tensor {
-	m := op.New(op.T(op.Float64, 1, side*side, 2*side))
-	for i := range side * side {
-		m.Data.([]float64)[i*2*side+i/side] = 1
-		m.Data.([]float64)[i*2*side+side+i%side] = 1
+// onePerAxis has for each token of a square a 1 in the column of its row, and one in that of its column, as often as
+// there are heads: [1,heads·side²,2·side].
+func onePerAxis(side, heads int) op.Tensor {
+	m := op.New(op.T(op.Float64, 1, heads*side*side, 2*side))
+	for i := range heads * side * side {
+		k := i % (side * side)
+		m.Data.([]float64)[i*2*side+k/side] = 1
+		m.Data.([]float64)[i*2*side+side+k%side] = 1
 	}
 	return m
 }

@@ -89,7 +89,7 @@ func (o PiT) Build(builder *nn.Builder, x *G.Node) *G.Node {
 		x = b.Concat(name+".all", 1, b.Reshape(name+".class", y, n, tokens, c), b.Apply(name+".tokens", op.Tokens{}, x))
 		x = b.Reshape(name+".rows", x, n*(tokens+pixels), c)
 		for j := range count {
-			x = b.plainBlock(fmt.Sprintf("%s.blocks.%d", name, j), x, n, o.Heads[i], b.Config().DropPathAt(done, all))
+			x = b.plainBlock(fmt.Sprintf("%s.blocks.%d", name, j), x, n, o.Heads[i], 4, b.Config().DropPathAt(done, all))
 			done++
 		}
 		x = b.Reshape(name+".sequences", x, n, tokens+pixels, c)
@@ -120,7 +120,7 @@ func (b layer) imagePlaces(name string, c, height, width int, exempt bool) *G.No
 }
 
 // plainBlock adds to the rows x of n sequences attention, then a perceptron, as timm's vision transformers do.
-func (b layer) plainBlock(name string, x *G.Node, n, heads int, drop float64) *G.Node {
+func (b layer) plainBlock(name string, x *G.Node, n, heads, ratio int, drop float64) *G.Node {
 	if b.Err() != nil {
 		return nil
 	}
@@ -128,6 +128,6 @@ func (b layer) plainBlock(name string, x *G.Node, n, heads int, drop float64) *G
 	y := b.Linear(name+".attn.qkv", b.LayerNorm(name+".norm1", x, rowEps), 3*c)
 	y = b.Linear(name+".attn.proj", b.selfAttention(name+".attention", y, n, nn.Attention{Heads: heads}), c)
 	x = b.rowResidual(name+".drop_path1", y, x, n, drop)
-	y = b.perceptron(name+".mlp", b.LayerNorm(name+".norm2", x, rowEps), 4*c)
+	y = b.perceptron(name+".mlp", b.LayerNorm(name+".norm2", x, rowEps), ratio*c)
 	return b.rowResidual(name+".drop_path2", y, x, n, drop)
 }

@@ -4,12 +4,14 @@ import torch
 import torch.nn as nn
 from timm.layers import DropPath, RelPosBiasTf, RelPosMlp
 from timm.models import maxxvit
+from timm.models.crossvit import CrossVit
 from timm.models.davit import DaVit
 from timm.models.focalnet import FocalNet
 from timm.models.gcvit import GlobalContextVit
 from timm.models.hiera import Hiera
 from timm.models.maxxvit import MaxxVit, MaxxVitCfg
 from timm.models.mvitv2 import MultiScaleVit, MultiScaleVitCfg
+from timm.models.nest import Nest
 from timm.models.nextvit import NextTransformerBlock, NextViT
 from timm.models.pit import PoolingVisionTransformer
 from timm.models.pvt_v2 import PyramidVisionTransformerV2
@@ -22,7 +24,7 @@ ONCE = (maxxvit.MbConvBlock, maxxvit.ConvNeXtBlock, NextTransformerBlock)  # blo
 
 
 LINEAR = (MaxxVit, PyramidVisionTransformerV2, Hiera, DaVit, FocalNet, Twins, PoolingVisionTransformer, Visformer,
-          GlobalContextVit, MultiScaleVit)  # nets whose drop_path rises by block
+          GlobalContextVit, MultiScaleVit, CrossVit, Nest)  # nets whose drop_path rises by block
 
 
 def BLOCKS(model):
@@ -85,8 +87,11 @@ class NarrowNextViT(NextViT):
         super().__setattr__(name, value)
 
 
-# The one resizes places, the others add products with distances to scores: products here, of which PyTorch makes fewer.
+# Hiera resizes places and CrossViT images, MViT V2 adds products with distances to scores: products here, of which PyTorch makes fewer.
 UNCOUNTED = {"hiera_small_abswin_256", "mvitv2_tiny", "mvitv2_small", "mvitv2_base", "mvitv2_large"}
+CROSS = [f"crossvit_{size}" for size in ("tiny_240", "small_240", "base_240", "9_240", "9_dagger_240", "15_240", "15_dagger_240", "15_dagger_408",
+                                         "18_240", "18_dagger_240", "18_dagger_408")]
+UNCOUNTED.update(CROSS)
 
 
 M, CT = ("M",) * 4, ("C", "C", "T", "T")
@@ -124,6 +129,9 @@ VARIANTS = {
     "mvitv2_narrow": (lambda: narrow(MultiScaleVit, cfg=MultiScaleVitCfg(depths=(1, 2, 1, 1), embed_dim=8), img_size=64), 3, 64),
     "mvitv2_large_narrow": (lambda: narrow(MultiScaleVit, cfg=MultiScaleVitCfg(depths=(1, 1, 2, 1), embed_dim=8, num_heads=2,
                                                                                expand_attn=False), img_size=32), 3, 32),
+    "crossvit_narrow": (lambda: narrow(CrossVit, img_size=48, img_scale=(1.0, 2 / 3), patch_size=(12, 16), embed_dim=(8, 16),
+                                       depth=((1, 2, 0),) * 2, num_heads=(2, 2), mlp_ratio=(3, 3, 1), multi_conv=True), 3, 48),
+    "nest_narrow": (lambda: narrow(Nest, img_size=32, embed_dims=(8, 12, 16), num_heads=(2, 3, 4), depths=(1, 2, 1), pad_type="same"), 3, 32),
 }
 
 TIMM = {f"maxvit_{size}_tf_{pixels}": ({"img_size": 224}, 1, 224) for size in ("tiny", "small", "base", "large", "xlarge") for pixels in (224, 384, 512)}
@@ -146,3 +154,5 @@ TIMM |= {f"visformer_{size}": ({}, 1, 224) for size in ("tiny", "small")}
 TIMM |= {f"nextvit_{size}": ({}, 2, 64) for size in ("small", "base", "large")}
 TIMM |= {f"gcvit_{size}": ({}, 1, 224) for size in ("xxtiny", "xtiny", "tiny", "small", "base")}
 TIMM |= {f"mvitv2_{size}": ({}, 1, 224) for size in ("tiny", "small", "base", "large")}
+TIMM |= {name: ({}, 1, int(name[-3:])) for name in CROSS}
+TIMM |= {f"nest_{size}_jx": ({}, 1, 224) for size in ("tiny", "small", "base")}

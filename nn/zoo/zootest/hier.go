@@ -47,6 +47,10 @@ func init() {
 		"mvitv2_narrow": dropping(0, .2, like("mvitv2_tiny", zoo.MViTv2{Width: 8, Heads: 1, Blocks: [4]int{1, 2, 1, 1}}.Build)),
 		"mvitv2_large_narrow": sized(32, dropping(0, .2, like("mvitv2_large", zoo.MViTv2{Width: 8, Heads: 2,
 			Blocks: [4]int{1, 1, 2, 1}, ExpandMLP: true}.Build))),
+		"crossvit_narrow": sized(48, dropping(0, .2, like("crossvit_9_dagger_240", zoo.CrossViT{Width: [2]int{8, 16}, Depth: 2,
+			Blocks: 2, Heads: 2, MLPRatio: 3, Convs: true, Scale: 2. / 3}.Build))),
+		"nest_narrow": sized(32, dropping(0, .2, like("nest_tiny_jx", zoo.NesT{Channels: [3]int{8, 12, 16},
+			Heads: [3]int{2, 3, 4}, Blocks: [3]int{1, 2, 1}}.Build))),
 	})
 }
 
