@@ -20,7 +20,8 @@ func Identify(f *statedict.File) []string {
 			continue
 		}
 		g := within(f, m)
-		if t, ok := g.Lookup(m.Params[0].Name); ok && len(t.Shape) == 4 && t.Shape[1] != m.Config.Channels {
+		first := m.Params[0]
+		if t, ok := g.Lookup(first.Name); ok && len(first.Shape) == 4 && len(t.Shape) == 4 && t.Shape[1] != m.Config.Channels {
 			other, err := a.Model(nn.Config{Batch: 1, Mode: nn.Eval, Channels: t.Shape[1]})
 			if err != nil {
 				continue
