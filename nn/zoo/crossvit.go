@@ -59,8 +59,8 @@ func (o CrossViT) register(name string, size int) {
 	imageNet(a)
 }
 
-// CrossViT are the options of two vision transformers, of patches of 12×12 and of 16×16 pixels, whose class tokens attend
-// to the other's patches. The second takes a smaller image.
+// CrossViT are the options of two vision transformers, of patches of 12×12 and of 16×16 pixels, whose class tokens
+// attend to the other's patches. The second takes a smaller image.
 type CrossViT struct {
 	Width    [2]int  // elements of a token of either, divided equally among the heads; timm's embed_dim
 	Depth    int     // times that they exchange; the length of timm's depth
@@ -97,8 +97,8 @@ func (o CrossViT) Build(builder *nn.Builder, x *G.Node) *G.Node {
 		for _, ok := o.fits(fit); !ok && fit < 1<<16; _, ok = o.fits(fit) {
 			fit++
 		}
-		b.Fail(fmt.Errorf("images of %d×%d pixels: patches of 12×12 and 16×16 do not fill the two images: choose an input size of %d",
-			s[2], s[3], fit))
+		b.Fail(fmt.Errorf("images of %d×%d pixels: patches of 12×12 and 16×16 do not fill the two images: "+
+			"choose an input size of %d", s[2], s[3], fit))
 		return nil
 	}
 	var places, class, rows [2]*G.Node
@@ -115,7 +115,8 @@ func (o CrossViT) Build(builder *nn.Builder, x *G.Node) *G.Node {
 			image = b.resample("small", x, m, m)
 		}
 		y := o.patches(b, name, image, i)
-		y = b.Concat(name+".all", 1, b.Expand(name+".class", class[i], n, 1, o.Width[i]), b.Apply(name+".tokens", op.Tokens{}, y))
+		first := b.Expand(name+".class", class[i], n, 1, o.Width[i])
+		y = b.Concat(name+".all", 1, first, b.Apply(name+".tokens", op.Tokens{}, y))
 		y = b.Map(name+".places", expr.Arg(0).Add(expr.Arg(1)), y, places[i])
 		rows[i] = b.Reshape(name+".rows", y, n*tokens[i], o.Width[i])
 	}

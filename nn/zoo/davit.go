@@ -39,7 +39,7 @@ func init() {
 // DaViT are the options of a transformer whose blocks attend among the pixels of windows, then among the channels of
 // heads.
 type DaViT struct {
-	Width  int    // channels of the first stage; they double from one to the next, and so do the heads; timm's embed_dims[0]
+	Width  int    // channels of the first stage; they double from one to the next, as do the heads; timm's embed_dims[0]
 	Blocks [4]int // of each stage; timm's depths
 	Heads  int    // of the first stage; timm's num_heads[0]
 	Window int    // height and width of a window; 0 means 7; timm's window_size
@@ -116,8 +116,8 @@ func (o DaViT) block(b layer, name string, x *G.Node, heads int, channels bool, 
 	return b.image(name, b.rowResidual(name+".drop_path2", y, x, n, drop), image)
 }
 
-// channelAttention is attention of the rows x of n images among the elements of heads: the scores of two are the product
-// of one's keys and the other's values over all pixels, and they weigh queries.
+// channelAttention is attention of the rows x of n images among the elements of heads: the scores of two are the
+// product of one's keys and the other's values over all pixels, and they weigh queries.
 func (b layer) channelAttention(name string, x *G.Node, n, heads int) *G.Node {
 	if b.Err() != nil {
 		return nil

@@ -60,7 +60,7 @@ type FocalNet struct {
 	Width  int    // channels of the first stage; they double from one to the next; timm's embed_dim
 	Blocks [4]int // of each stage; timm's depths
 	Levels int    // convolutions of a block; timm's focal_levels
-	Window int    // height and width of the first of them; each is 2 larger than that before; 0 means 3; timm's focal_windows
+	Window int    // height and width of the first of them; each is 2 larger than the one before; 0 means 3; focal_windows
 
 	// PostNorm normalises the results of branches instead of their inputs, and convolutions between stages overlap: timm's
 	// use_post_norm with use_overlap_down.

@@ -39,7 +39,7 @@ func init() {
 // GCViT are the options of a transformer whose windows attend by turns by their own queries and by those of the whole
 // image. Images are multiples of 32 pixels; windows are a 32nd of them, and a 16th in the third stage.
 type GCViT struct {
-	Width      int     // channels of the first stage; they double from one to the next, and so do the heads; timm's embed_dim
+	Width      int     // channels of the first stage; they double from one to the next, as do the heads; timm's embed_dim
 	Blocks     [4]int  // of each stage; timm's depths
 	Heads      int     // of the first stage; timm's num_heads[0]
 	MLPRatio   int     // elements of a hidden layer for each channel; timm's mlp_ratio
@@ -52,7 +52,8 @@ const gcViTEps = 1e-5
 // Build adds the layers to b.
 func (o GCViT) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	b := layer{builder}
-	b.options("GCViT", o).least(1, "Width", "Blocks", "Heads", "MLPRatio").least(0, "LayerScale").multiple("Width", "Heads")
+	b.options("GCViT", o).least(1, "Width", "Blocks", "Heads", "MLPRatio").least(0, "LayerScale").
+		multiple("Width", "Heads")
 	if !b.multipleOf(x, 32) {
 		return nil
 	}

@@ -48,7 +48,7 @@ func init() {
 // Hiera are the options of a transformer whose stages pool tokens. Tokens attend in units of 32×32 pixels, those of the
 // last two stages to all. Images are multiples of 32 pixels.
 type Hiera struct {
-	Width  int    // elements of a token in the first stage; they double from one to the next, and so do the heads; timm's embed_dim
+	Width  int    // elements of a token in the first stage; they double, as do the heads, at each stage; timm's embed_dim
 	Heads  int    // of the first stage; timm's num_heads
 	Blocks [4]int // of each stage; timm's stages
 
@@ -83,7 +83,8 @@ func (o Hiera) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	done, all := 0, sum(o.Blocks[:])
 	for i, count := range o.Blocks {
 		for j := range count {
-			h := hieraBlock{width: o.Width << i, heads: o.Heads << i, images: n, units: units, drop: b.Config().DropPathAt(done, all)}
+			h := hieraBlock{width: o.Width << i, heads: o.Heads << i, images: n, units: units}
+			h.drop = b.Config().DropPathAt(done, all)
 			h.pools = i > 0 && j == 0
 			h.within = i < 2 || i == 2 && j == 0
 			x = o.block(b, fmt.Sprintf("blocks.%d", done), x, h)
@@ -105,8 +106,8 @@ func (o Hiera) places(b layer, height, width int) *G.Node {
 		return b.embedding("pos_embed", height*width, o.Width)
 	}
 	param := func(name string, side int, exempt bool) *G.Node {
-		return b.AddParam(nn.Param{Name: name, Shape: op.Shape{o.Width, side * side}, Stored: op.Shape{1, o.Width, side, side},
-			Init: nn.Init{Distribution: nn.Normal, Scale: .02}, BiasOrNorm: exempt})
+		return b.AddParam(nn.Param{Name: name, Shape: op.Shape{o.Width, side * side},
+			Stored: op.Shape{1, o.Width, side, side}, Init: nn.Init{Distribution: nn.Normal, Scale: .02}, BiasOrNorm: exempt})
 	}
 	grid, unit := param("pos_embed", o.Grid, true), param("pos_embed_win", hieraUnit, false)
 	down, across := bicubicMatrix(o.Grid, height), bicubicMatrix(o.Grid, width)
@@ -116,7 +117,8 @@ func (o Hiera) places(b layer, height, width int) *G.Node {
 	grid = b.Reshape("pos_embed.lines", b.Permute("pos_embed.turned", grid, 0, 2, 1), o.Width*width, o.Grid)
 	grid = b.Apply("pos_embed.down", op.Linear{}, grid, b.Constant("pos_embed.along", down))
 	grid = b.Permute("pos_embed.tokens", b.Reshape("pos_embed.resized", grid, o.Width, width, height), 2, 1, 0)
-	unit = b.Reshape("pos_embed_win.tokens", b.Permute("pos_embed_win.turned", unit, 1, 0), 1, hieraUnit, 1, hieraUnit, o.Width)
+	unit = b.Permute("pos_embed_win.turned", unit, 1, 0)
+	unit = b.Reshape("pos_embed_win.tokens", unit, 1, hieraUnit, 1, hieraUnit, o.Width)
 	unit = b.Expand("pos_embed_win.units", unit, height/hieraUnit, hieraUnit, width/hieraUnit, hieraUnit, o.Width)
 	return b.Map("pos_embed.sum", expr.Arg(0).Add(expr.Arg(1)), b.Reshape("pos_embed.all", grid, 1, height*width, o.Width),
 		b.Reshape("pos_embed_win.all", unit, 1, height*width, o.Width))
@@ -177,8 +179,8 @@ func (o Hiera) scale(b layer, name string, x *G.Node, c int) *G.Node {
 	return b.Scale(name, x, b.vector(name+".gamma", c, o.LayerScale))
 }
 
-// bicubicMatrix is the matrix [to,from] that resizes a line by cubic polynomials to as many points or more, as PyTorch's
-// interpolate with antialias does.
+// bicubicMatrix is the matrix [to,from] that resizes a line by cubic polynomials to as many points or more, as
+// PyTorch's interpolate with antialias does.
 func bicubicMatrix(from, to int) op.Tensor {
 	const a = -.5
 	m := op.New(op.T(op.Float64, to, from))

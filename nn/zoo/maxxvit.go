@@ -18,7 +18,7 @@ func init() {
 		maxViT  = "Tu et al., MaxViT: multi-axis vision transformer, 2022"
 		coAtNet = "Dai et al., CoAtNet: marrying convolution and attention for all data sizes, 2021"
 	)
-	small, medium := [4]int{64, 128, 256, 512}, [4]int{96, 192, 384, 768}
+	tiny, small, medium := [4]int{32, 64, 128, 256}, [4]int{64, 128, 256, 512}, [4]int{96, 192, 384, 768}
 	large, huge := [4]int{128, 256, 512, 1024}, [4]int{192, 384, 768, 1536}
 	short, deep := [4]int{2, 2, 5, 2}, [4]int{2, 6, 14, 2}
 	nets := []maxxViTNet{}
@@ -90,7 +90,7 @@ func init() {
 		maxxViTNet{"coatnext_nano_rw", coAtNet, []int{224}, coatNext},
 		maxxViTNet{"maxvit_nano_rw", maxViT, []int{256}, max(small, one, stem)},
 		maxxViTNet{"maxvit_tiny_rw", maxViT, []int{224}, max(small, short, stem)},
-		maxxViTNet{"maxvit_rmlp_pico_rw", maxViT, []int{256}, byNet(max([4]int{32, 64, 128, 256}, short, [2]int{24, 32}), 512)},
+		maxxViTNet{"maxvit_rmlp_pico_rw", maxViT, []int{256}, byNet(max(tiny, short, [2]int{24, 32}), 512)},
 		maxxViTNet{"maxvit_rmlp_nano_rw", maxViT, []int{256}, byNet(max(small, one, stem), 512)},
 		maxxViTNet{"maxvit_rmlp_tiny_rw", maxViT, []int{256}, byNet(max(small, short, stem), 512)},
 		maxxViTNet{"maxvit_rmlp_small_rw", maxViT, []int{224}, byNet(scaled(max(medium, short, stem)), 512)},
@@ -155,8 +155,8 @@ type MaxxViT struct {
 	Stem     [2]int // channels of the first convolutions; timm's stem_width
 	Head     int    // elements of a head; 0 means 32; timm's dim_head
 
-	// CoAtNet has stages of convolutions, two, and of attention among all pixels, two: timm's block_type C, C, T and T. Else
-	// each block has a convolution, attention in windows and attention over a grid: M.
+	// CoAtNet has stages of convolutions, two, and of attention among all pixels, two: timm's block_type C, C, T and T.
+	// Else each block has a convolution, attention in windows and attention over a grid: M.
 	CoAtNet  bool
 	GridOnly bool // there is no attention in windows; timm's no_block_attn
 	ConvNeXt bool // convolutions are ConvNeXt's; timm's block_type convnext in place of mbconv
@@ -200,7 +200,8 @@ func (o MaxxViT) check(b layer) bool {
 		if o.CoAtNet {
 			in = o.Channels[max(i-1, 1)]
 		}
-		b.options("MaxxViT", o).that(in%max(o.Head, 1) == 0, "Channels", fmt.Sprintf("divisible by Head, which is %d", o.Head)).
+		b.options("MaxxViT", o).that(in%max(o.Head, 1) == 0, "Channels",
+			fmt.Sprintf("divisible by Head, which is %d", o.Head)).
 			that(!o.ConvNeXt || c%o.in(i, 0) == 0, "Channels", "multiples of those before with ConvNeXt")
 	}
 	return b.Err() == nil

@@ -37,10 +37,10 @@ func init() {
 	}
 }
 
-// MViTv2 are the options of a transformer that convolves the queries, keys and values of heads, with strides. Images are
-// squares of a multiple of 32 pixels.
+// MViTv2 are the options of a transformer that convolves the queries, keys and values of heads, with strides. Images
+// are squares of a multiple of 32 pixels.
 type MViTv2 struct {
-	Width  int    // elements of a token in the first stage; they double from one to the next, and so do the heads; timm's embed_dim
+	Width  int    // elements of a token in the first stage; they double, as do the heads, at each stage; timm's embed_dim
 	Heads  int    // of the first stage; timm's num_heads
 	Blocks [4]int // of each stage; timm's depths
 
@@ -146,9 +146,11 @@ func (m mViTBlock) attention(b layer, name string, x *G.Node) *G.Node {
 	}
 	// Products with distances are appended to queries, and a 1 for each row and column to keys.
 	scaled := b.Map(name+".scaled", expr.Arg(0).Scale(1/math.Sqrt(float64(d))), parts[0])
-	down, across := m.distances(b, name+".rel_pos_h", parts[0], tables[0], true), m.distances(b, name+".rel_pos_w", parts[0], tables[1], false)
+	down := m.distances(b, name+".rel_pos_h", parts[0], tables[0], true)
+	across := m.distances(b, name+".rel_pos_w", parts[0], tables[1], false)
 	queries := b.Concat(name+".queries", 2, scaled, down, across)
-	places := b.Expand(name+".all_places", b.Constant(name+".place", onePerAxis(keys, m.heads)), m.images, m.heads*keys*keys, 2*keys)
+	places := b.Constant(name+".place", onePerAxis(keys, m.heads))
+	places = b.Expand(name+".all_places", places, m.images, m.heads*keys*keys, 2*keys)
 	places = b.Reshape(name+".places", places, m.images*m.heads, keys*keys, 2*keys)
 	y := b.Apply(name+".attention", op.Attention{Scale: 1}, queries, b.Concat(name+".keys", 2, parts[1], places), parts[2])
 	y = b.ofHeads(name+".mixture", b.Add(name+".residual", y, parts[0]), m.images)
@@ -170,12 +172,14 @@ func (m mViTBlock) distances(b layer, name string, queries, table *G.Node, down 
 			index = append(index, int32(float64(i)*q-float64(j)*k+float64(keys-1)*k))
 		}
 	}
-	table = b.Gather(name+".by_pair", table, 0, b.Constant(name+".pairs", op.Tensor{Shape: op.Shape{side * keys}, Data: index}))
+	pairs := b.Constant(name+".pairs", op.Tensor{Shape: op.Shape{side * keys}, Data: index})
+	table = b.Gather(name+".by_pair", table, 0, pairs)
 	axes, back := []int{1, 0, 2, 3}, []int{1, 0, 2, 3} // rows first
 	if !down {
 		axes, back = []int{2, 0, 1, 3}, []int{1, 2, 0, 3}
 	}
-	five := func(part string, x *G.Node, last int, axes []int) *G.Node { // devices keep values of four dimensions as images
+	// Five dimensions: devices keep values of four as images.
+	five := func(part string, x *G.Node, last int, axes []int) *G.Node {
 		all := []int{0}
 		for _, a := range axes {
 			all = append(all, a+1)

@@ -23,8 +23,8 @@ func init() {
 			Name:    "nest_" + v.name + "_jx",
 			Family:  "nest",
 			Summary: "NesT, " + v.name + ", with timm's names",
-			Reference: "Zhang et al., Nested hierarchical transformer: towards accurate, data-efficient and interpretable visual " +
-				"understanding, 2021",
+			Reference: "Zhang et al., Nested hierarchical transformer: towards accurate, data-efficient and interpretable " +
+				"visual understanding, 2021",
 			MinSize:       16,
 			DropPath:      .5,
 			Resize:        256,
@@ -100,8 +100,8 @@ func (o NesT) block(b layer, name string, x *G.Node, n, sequences, heads int, dr
 	return b.rowResidual(name+".drop_path2", y, x, n, drop)
 }
 
-// poolSame is 3×3 max-pooling with stride 2 of images x of even extents, padded as TensorFlow's SAME does: a window goes
-// on below and at the right. The last row and column, once more, do not change a maximum.
+// poolSame is 3×3 max-pooling with stride 2 of images x of even extents, padded as TensorFlow's SAME does: a window
+// goes on below and at the right. The last row and column, once more, do not change a maximum.
 func (b layer) poolSame(name string, x *G.Node) *G.Node {
 	for i, part := range []string{".row", ".column"} {
 		if b.Err() != nil {

@@ -107,8 +107,8 @@ func (o NextViT) mix(b layer, name string, x *G.Node) *G.Node {
 		return nil
 	}
 	c := x.Shape()[1]
-	y := b.convNorm([2]string{name + ".group_conv3x3", name + ".norm"}, x, nn.Conv{Filters: c, Kernel: 3, Groups: c / o.Head},
-		(*nn.Builder).ReLU)
+	by := nn.Conv{Filters: c, Kernel: 3, Groups: c / o.Head}
+	y := b.convNorm([2]string{name + ".group_conv3x3", name + ".norm"}, x, by, (*nn.Builder).ReLU)
 	return b.conv(name+".projection", y, nn.Conv{Filters: c, Kernel: 1})
 }
 
@@ -132,14 +132,16 @@ func (o NextViT) convolve(b layer, name string, x *G.Node, out int, halve bool, 
 
 // transform is a transformer's block: attention for three quarters of the channels, and convolutions for the others,
 // which are made of the result. drop gives quarters of the probability of dropping branches.
-func (o NextViT) transform(b layer, name string, x *G.Node, stage int, halve bool, drop func(quarters int) float64) *G.Node {
+func (o NextViT) transform(b layer, name string, x *G.Node, stage int, halve bool,
+	drop func(quarters int) float64) *G.Node {
 	wide := divisibleBy(float64(o.Wide[stage]*3/4), 32)
 	x = o.embed(b, name+".patch_embed", x, wide, halve)
 	if b.Err() != nil {
 		return nil
 	}
 	n := x.Shape()[0]
-	y := o.attention(b, name+".e_mhsa", b.rows(name+".e_mhsa", b.BatchNorm(name+".norm1", x, 1)), n, nextViTReductions[stage])
+	y := b.rows(name+".e_mhsa", b.BatchNorm(name+".norm1", x, 1))
+	y = o.attention(b, name+".e_mhsa", y, n, nextViTReductions[stage])
 	y = b.image(name+".e_mhsa", y, x)
 	x = b.Add(name+".e_mhsa.add", b.StochasticDepth(name+".mhsa_drop_path", y, drop(3)), x)
 	y = o.embed(b, name+".projection", x, o.Wide[stage]-wide, false)

@@ -60,7 +60,8 @@ type PiT struct {
 func (o PiT) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	b := layer{builder}
 	b.options("PiT", o).least(1, "Patch", "Stride", "Head", "Heads", "Blocks").
-		that(o.Heads[1]%max(o.Heads[0], 1) == 0 && o.Heads[2]%max(o.Heads[1], 1) == 0, "Heads", "numbers of which each divides the next")
+		that(o.Heads[1]%max(o.Heads[0], 1) == 0 && o.Heads[2]%max(o.Heads[1], 1) == 0, "Heads",
+			"numbers of which each divides the next")
 	if !b.atLeast(x, o.Patch) {
 		return nil
 	}

@@ -100,7 +100,8 @@ func (b layer) rowPlaces(name string, x, image *G.Node) *G.Node {
 		return nil
 	}
 	c := x.Shape()[1]
-	weight := b.AddParam(nn.Param{Name: name + ".weight", Shape: op.Shape{c, 1, 3, 3}, BiasOrNorm: true, Init: nn.HeNormal(1, 9)})
+	weight := b.AddParam(nn.Param{Name: name + ".weight", Shape: op.Shape{c, 1, 3, 3}, BiasOrNorm: true,
+		Init: nn.HeNormal(1, 9)})
 	y := b.image(name+".tokens", x, image)
 	o := op.Conv2D{Stride: [2]int{1, 1}, Pad: [2]int{1, 1}, Dilation: [2]int{1, 1}, Groups: c}
 	y = b.Apply(name, o, y, weight, b.bias(name, c))
