@@ -85,8 +85,13 @@ func (z zooNet) lowMemory(plain *Network, c nn.Config) {
 func (z zooNet) freeze() {
 	whole := z.open(nn.Config{})
 	head := Head(whole.model)
-	layer := head[0][:strings.LastIndexByte(head[0], '.')]
-	n := z.open(nn.Config{Freeze: []string{"!" + layer + "*"}})
+	prefix := head[0]
+	for _, name := range head {
+		for !strings.HasPrefix(name, prefix) {
+			prefix = prefix[:len(prefix)-1]
+		}
+	}
+	n := z.open(nn.Config{Freeze: []string{"!" + prefix + "*"}})
 	before := numbers(z, n.Params)
 	after := numbers(z, z.steps(n).Params)
 	for _, s := range n.params {
