@@ -2,6 +2,7 @@ package nn
 
 import (
 	"fmt"
+	"slices"
 
 	G "gorgonia.org/gorgonia"
 
@@ -69,6 +70,12 @@ func (b *Builder) Buffer(name string, values any, shape ...int) {
 		b.Fail(fmt.Errorf("buffer %s is a %T: it must be an []int64 or a []float64", name, values))
 	}
 	b.model.entries = append(b.model.entries, Entry{name, shape, dtype, Buffer, 0, values})
+}
+
+// Order sorts the tensors that the state dict has so far by rank, for nets that PyTorch declares in another order than
+// it computes. Those of equal rank keep their order.
+func (b *Builder) Order(rank func(name string) int) {
+	slices.SortStableFunc(b.model.entries, func(x, y Entry) int { return rank(x.Name) - rank(y.Name) })
 }
 
 // apply adds one of the ops of a layer.
@@ -152,7 +159,16 @@ func (b *Builder) param(p Param) *G.Node {
 		return nil
 	}
 	p.Frozen = b.freeze(p.Name)
-	m.entries = append(m.entries, Entry{p.Name, p.Shape, m.Config.DType.String(), Parameter, len(m.Params), nil})
+	stored := p.Shape
+	if p.Stored != nil {
+		stored = p.Stored
+	}
+	if stored.Size() != p.Shape.Size() {
+		b.Fail(fmt.Errorf("parameter %s has the shape %v and is stored as %v: they must have as many elements", p.Name,
+			p.Shape, stored))
+		return nil
+	}
+	m.entries = append(m.entries, Entry{p.Name, stored, m.Config.DType.String(), Parameter, len(m.Params), nil})
 	m.Params = append(m.Params, p)
 	return p.Node
 }

@@ -54,9 +54,13 @@ type Model struct {
 type Param struct {
 	Name  string // torchvision's, as "layer1.0.conv1.weight"
 	Shape op.Shape
-	Node  *G.Node
-	Grad  *G.Node // of Loss with respect to Node; nil in Eval, and where Frozen
-	Init  Init
+	// Stored is the shape in the state dict, of as many elements; nil means Shape. Devices keep parameters of four
+	// dimensions as weights of convolutions, which other ops cannot read.
+	Stored op.Shape
+
+	Node *G.Node
+	Grad *G.Node // of Loss with respect to Node; nil in Eval, and where Frozen
+	Init Init
 	// Groups are those of the convolution that the parameter is of; else 0.
 	Groups int
 	// BiasOrNorm marks biases, scales of normalisation, class tokens and position embeddings, which some exempt from

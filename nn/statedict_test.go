@@ -2,8 +2,13 @@ package nn
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
+	"slices"
+	"strings"
 	"testing"
+
+	G "gorgonia.org/gorgonia"
 
 	"onlinerna/nn/op"
 )
@@ -87,5 +92,37 @@ func TestLeNetNames(t *testing.T) {
 	}
 	if len(m.StateDict()) != len(want) {
 		t.Errorf("%d entries, want %d", len(m.StateDict()), len(want))
+	}
+}
+
+// The state dict has a parameter's stored shape, and the order that a net gives it.
+func TestStoredShapeAndOrder(t *testing.T) {
+	a := Architecture{Name: "stored", Size: 4, Channels: 3, Classes: 2, Build: func(b *Builder, x *G.Node) *G.Node {
+		place := b.AddParam(Param{Name: "b.place", Shape: op.Shape{3, 16}, Stored: op.Shape{1, 3, 4, 4}})
+		x = b.Add("placed", x, b.Reshape("image", place, 1, 3, 4, 4))
+		x = b.Linear("a.fc", b.GlobalAvgPool("pool", x), 2)
+		b.Order(func(name string) int { return int(name[0]) })
+		return x
+	}}
+	m, err := a.Model(Config{Batch: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, e := range m.StateDict() {
+		got = append(got, fmt.Sprint(e.Name, e.Shape))
+		if p := m.Params[e.Index]; p.Name != e.Name {
+			t.Errorf("%s is parameter %s", e.Name, p.Name)
+		}
+	}
+	if want := []string{"a.fc.weight[2 3]", "a.fc.bias[2]", "b.place[1 3 4 4]"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	a.Build = func(b *Builder, x *G.Node) *G.Node {
+		b.AddParam(Param{Name: "place", Shape: op.Shape{3, 16}, Stored: op.Shape{1, 3, 4, 5}})
+		return b.Linear("fc", b.GlobalAvgPool("pool", x), 2)
+	}
+	if _, err := a.Model(Config{Batch: 1}); err == nil || !strings.Contains(err.Error(), "as many elements") {
+		t.Errorf("another number of elements: %v", err)
 	}
 }

@@ -167,7 +167,11 @@ func (b *builder) stored(n *G.Node) (string, error) {
 // weight adds a tensor of the state dict.
 func (b *builder) weight(name string) string {
 	e := b.entries[name]
-	return b.add(tensor{name: name, shape: e.Shape, floats: func() ([]float32, error) { return b.read(e) }})
+	shape := e.Shape
+	if e.Kind == nn.Parameter {
+		shape = b.model.Params[e.Index].Shape
+	}
+	return b.add(tensor{name: name, shape: shape, floats: func() ([]float32, error) { return b.read(e) }})
 }
 
 func (b *builder) add(t tensor) string {

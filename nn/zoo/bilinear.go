@@ -12,17 +12,41 @@ func (b layer) bilinear(name string, x *G.Node, height, width int, corners bool)
 		return nil
 	}
 	s := x.Shape()
-	n, c, rows, columns := s[0], s[1], s[2], s[3]
+	rows, columns := s[2], s[3]
 	if rows == height && columns == width {
 		return x
 	}
+	return b.resample(name, x, interpolation(rows, height, corners), interpolation(columns, width, corners))
+}
+
+// resample multiplies the columns of images x by a matrix [height,extent], and their rows by one [width,extent].
+func (b layer) resample(name string, x *G.Node, down, across op.Tensor) *G.Node {
+	if b.Err() != nil {
+		return nil
+	}
+	s := x.Shape()
+	n, c, rows, columns := s[0], s[1], s[2], s[3]
+	height, width := down.Shape[0], across.Shape[0]
 	x = b.Reshape(name+".rows", x, n*c*rows, columns)
-	x = b.Apply(name+".columns", op.Linear{}, x, b.Constant(name+".across", interpolation(columns, width, corners)))
+	x = b.Apply(name+".columns", op.Linear{}, x, b.Constant(name+".across", across))
 	x = b.Permute(name+".transposed", b.Reshape(name+".planes", x, n*c, rows, width), 0, 2, 1)
 	x = b.Reshape(name+".lines", x, n*c*width, rows)
-	x = b.Apply(name+".down", op.Linear{}, x, b.Constant(name+".along", interpolation(rows, height, corners)))
+	x = b.Apply(name+".down", op.Linear{}, x, b.Constant(name+".along", down))
 	x = b.Permute(name+".back", b.Reshape(name+".turned", x, n*c, width, height), 0, 2, 1)
 	return b.Reshape(name, x, n, c, height, width)
+}
+
+// pooling is the matrix [to,from] that gives the means of to parts of a line, which may overlap: PyTorch's adaptive
+// pooling.
+func pooling(from, to int) op.Tensor {
+	m := op.New(op.T(op.Float64, to, from))
+	for i := range to {
+		first, behind := i*from/to, ((i+1)*from+to-1)/to
+		for k := first; k < behind; k++ {
+			m.Data.([]float64)[i*from+k] = 1 / float64(behind-first)
+		}
+	}
+	return m
 }
 
 // interpolation is the matrix [to,from] that gives to points on a line from those at equal distances. With corners the

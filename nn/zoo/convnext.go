@@ -140,7 +140,12 @@ func (o ConvNeXt) Build(builder *nn.Builder, x *G.Node) *G.Node {
 
 // pixelNorm adds a layer normalisation of the channels of each pixel of x [N,C,H,W].
 func (b layer) pixelNorm(name string, x *G.Node) *G.Node {
-	return b.perPixel(name, x, func(x *G.Node) *G.Node { return b.LayerNorm(name, x, rowEps) })
+	return b.pixelNormBy(name, x, rowEps)
+}
+
+// pixelNormBy is pixelNorm with another number that is added to variances.
+func (b layer) pixelNormBy(name string, x *G.Node, eps float64) *G.Node {
+	return b.perPixel(name, x, func(x *G.Node) *G.Node { return b.LayerNorm(name, x, eps) })
 }
 
 // perPixel applies f to the pixels of images x.

@@ -117,27 +117,17 @@ func (o MaxViT) mbConv(b layer, name string, x *G.Node, in, out, stride int, dro
 	return b.residual(name, y, shortcut, drop)
 }
 
-// attention is a transformer's block for the windows of x [N,C,H,W], or for its grid: the tokens that lie H/Partition
-// and W/Partition apart.
-func (o MaxViT) attention(b layer, name string, x *G.Node, grid bool, drop float64) *G.Node {
+// attention is a transformer's block for the windows of x [N,C,H,W], or for its grid.
+func (o MaxViT) attention(b layer, name string, image *G.Node, grid bool, drop float64) *G.Node {
 	if b.Err() != nil {
 		return nil
 	}
-	s, p := x.Shape(), o.Partition
-	n, c, height, width := s[0], s[1], s[2], s[3]
-	there := []int{0, 1, 3, 2, 4, 5} // from [image, row of windows, row, column of windows, column, channel]
-	back := there
-	cut := []int{n, height / p, p, width / p, p, c}
-	if grid {
-		cut = []int{n, p, height / p, p, width / p, c}
-		there, back = []int{0, 2, 4, 1, 3, 5}, []int{0, 3, 1, 4, 2, 5}
-	}
-	x = b.Apply(name+".tokens", op.Tokens{}, x)
-	x = b.Permute(name+".windows", b.Reshape(name+".cut", x, cut...), there...)
-	x = b.Reshape(name+".rows", x, n*height*width, c)
+	s, p := image.Shape(), o.Partition
+	n, c := s[0], s[1]
+	x := b.partition(name, image, p, grid)
 
 	y := b.LayerNorm(name+".attn_layer.0", x, maxViTEps)
-	w := window{Windows: nn.Windows{Height: height, Width: width, Rows: p, Columns: p}, heads: c / o.Head,
+	w := window{Windows: nn.Windows{Height: s[2], Width: s[3], Rows: p, Columns: p}, heads: c / o.Head,
 		scale: 1 / math.Sqrt(float64(c)), qkv: ".to_qkv", proj: ".merge", index: []int{p * p, p * p}}
 	y = b.rowDropout(name+".attn_layer.2", b.windowAttention(name+".attn_layer.1", y, w), n, o.AttentionDropout)
 	x = b.rowResidual(name+".stochastic_dropout", y, x, n, drop)
@@ -145,9 +135,41 @@ func (o MaxViT) attention(b layer, name string, x *G.Node, grid bool, drop float
 	y = b.GELU(name+".mlp_layer.1.gelu", b.Linear(name+".mlp_layer.1", y, o.MLPRatio*c))
 	y = b.rowDropout(name+".mlp_layer.4", b.Linear(name+".mlp_layer.3", y, c), n, o.MLPDropout)
 	x = b.rowResidual(name+".mlp_layer.stochastic_dropout", y, x, n, drop)
+	return b.join(name, x, image, p, grid)
+}
 
-	x = b.Reshape(name+".apart", x, n, height/p, width/p, p, p, c)
-	x = b.Reshape(name+".images", b.Permute(name+".together", x, back...), n, height*width, c)
+// partition are rows of the pixels of images x [N,C,H,W] by windows of p×p pixels, or by those of a grid: pixels that
+// lie H/p and W/p apart.
+func (b layer) partition(name string, x *G.Node, p int, grid bool) *G.Node {
+	if b.Err() != nil {
+		return nil
+	}
+	s := x.Shape()
+	n, c, height, width := s[0], s[1], s[2], s[3]
+	cut := []int{n, height / p, p, width / p, p, c}
+	axes := []int{0, 1, 3, 2, 4, 5} // to [image, row of windows, column of windows, row, column, channel]
+	if grid {
+		cut = []int{n, p, height / p, p, width / p, c}
+		axes = []int{0, 2, 4, 1, 3, 5}
+	}
+	x = b.Apply(name+".tokens", op.Tokens{}, x)
+	x = b.Permute(name+".windows", b.Reshape(name+".cut", x, cut...), axes...)
+	return b.Reshape(name+".rows", x, n*height*width, c)
+}
+
+// join is the reverse of partition, for images like those of the given node.
+func (b layer) join(name string, rows, like *G.Node, p int, grid bool) *G.Node {
+	if b.Err() != nil {
+		return nil
+	}
+	s := like.Shape()
+	n, height, width, c := s[0], s[2], s[3], rows.Shape()[1]
+	axes := []int{0, 1, 3, 2, 4, 5}
+	if grid {
+		axes = []int{0, 3, 1, 4, 2, 5}
+	}
+	x := b.Reshape(name+".apart", rows, n, height/p, width/p, p, p, c)
+	x = b.Reshape(name+".images", b.Permute(name+".together", x, axes...), n, height*width, c)
 	return b.Apply(name+".planes", op.Planes{Height: height, Width: width}, x)
 }
 

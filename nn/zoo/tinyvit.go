@@ -142,20 +142,24 @@ func (b layer) offsetAttention(name string, x *G.Node, w nn.Windows, heads int) 
 	scores := b.distances(name, heads, grid{w.Rows, w.Columns, 1})
 	x = b.LayerNorm(name+".norm", b.Windows(name+".windows", x, w), tinyViTEps)
 	weight, bias := b.matrix(name+".qkv", 3*c, c), b.bias(name+".qkv", 3*c)
-	byPart := func(part string, x *G.Node) *G.Node {
-		if b.Err() != nil {
-			return nil
-		}
-		s := x.Shape()
-		x = b.Reshape(name+part+".by_head", x, heads, 3, s.TotalSize()/(3*heads))
-		return b.Reshape(name+part+".parts", b.Permute(name+part+".by_part", x, 1, 0, 2), s...)
-	}
-	qkv := b.Apply(name+".qkv", op.Linear{}, x, byPart(".weights", weight), byPart(".biases", bias))
+	qkv := b.Apply(name+".qkv", op.Linear{}, x, b.byPart(name+".weights", weight, heads),
+		b.byPart(name+".biases", bias, heads))
 	if b.Err() != nil {
 		return nil
 	}
 	y := b.selfAttention(name+".attention", qkv, x.Shape()[0]/t, nn.Attention{Heads: heads}, scores)
 	return b.FromWindows(name+".images", b.Linear(name+".proj", y, c), w)
+}
+
+// byPart reorders the weights or biases of queries, keys and values, which follow each other within a head, such that
+// all queries come first, then all keys.
+func (b layer) byPart(name string, x *G.Node, heads int) *G.Node {
+	if b.Err() != nil {
+		return nil
+	}
+	s := x.Shape()
+	x = b.Reshape(name+".by_head", x, heads, 3, s.TotalSize()/(3*heads))
+	return b.Reshape(name+".parts", b.Permute(name+".by_part", x, 1, 0, 2), s...)
 }
 
 // tinyViTInitial is the initial distribution of a parameter. Convolutions start as PyTorch's.

@@ -88,6 +88,12 @@ func TestInputs(t *testing.T) {
 		"swin_t":   {225, "images of 225×225 pixels: height and width must be multiples of 4: choose an input size of 224 or 228"},
 		"vit_b_16": {100, "images of 100×100 pixels: height and width must be multiples of 16: choose an input size of 96 or 112"},
 		"maxvit_t": {300, "images of 300×300 pixels: height and width must be multiples of 224: choose an input size of 224 or 448"},
+		"crossvit_9_240": {300, "images of 300×300 pixels: patches of 12×12 and 16×16 do not fill the two images: " +
+			"choose an input size of 360"},
+		"nest_tiny_jx": {220, "images of 220×220 pixels: height and width must be multiples of 16: " +
+			"choose an input size of 208 or 224"},
+		"maxvit_tiny_tf_224": {300, "images of 300×300 pixels: height and width must be multiples of 32: " +
+			"choose an input size of 288 or 320"},
 	} {
 		_, err := nn.Build(name, nn.Config{Batch: 1, Size: c.size})
 		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {

@@ -59,7 +59,8 @@ func fits(f *statedict.File, a nn.Architecture) bool {
 		return false
 	}
 	g := within(f, m)
-	if t, ok := g.Lookup(m.Params[0].Name); ok && len(t.Shape) == 4 && t.Shape[1] != m.Config.Channels {
+	first := m.Params[0]
+	if t, ok := g.Lookup(first.Name); ok && len(first.Shape) == 4 && len(t.Shape) == 4 && t.Shape[1] != m.Config.Channels {
 		other, err := a.Model(nn.Config{Batch: 1, Mode: nn.Eval, Channels: t.Shape[1]})
 		if err != nil {
 			return false

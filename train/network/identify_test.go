@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +16,9 @@ import (
 	"onlinerna/train/safetensors"
 	"onlinerna/train/statedict"
 )
+
+// resized finds nets whose tensors do not depend on the size of images.
+var resized = regexp.MustCompile(`^(\w+_rmlp_(?:2|base)_rw)_\d+$`)
 
 // Each net is identified by the names and shapes of its tensors, also with other classes, without the last layer and
 // under a prefix, but not by a part of the tensors.
@@ -53,6 +57,14 @@ func TestIdentify(t *testing.T) {
 			names = nil
 			for _, other := range nn.Architectures() {
 				if strings.HasPrefix(other.Name, windowed.FindStringSubmatch(m)[1]+"_window") {
+					names = append(names, other.Name)
+				}
+			}
+		}
+		if m := resized.FindStringSubmatch(a.Name); m != nil {
+			names = nil
+			for _, other := range nn.Architectures() {
+				if o := resized.FindStringSubmatch(other.Name); o != nil && o[1] == m[1] {
 					names = append(names, other.Name)
 				}
 			}

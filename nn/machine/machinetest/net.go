@@ -118,6 +118,7 @@ func (n *Net) fill(c machine.Config, value func(nn.Entry) op.Tensor) error {
 		switch e.Kind {
 		case nn.Parameter:
 			b, x = c.Bind[m.Params[e.Index].Node], value(e)
+			x.Shape = m.Params[e.Index].Shape
 		case nn.RunningMean, nn.RunningVar:
 			s := &stats[e.Index]
 			if *s = append(*s, value(e).Data.([]float64)...); e.Kind == nn.RunningMean {

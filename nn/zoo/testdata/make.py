@@ -44,6 +44,7 @@ HERE = Path(__file__).resolve().parent
 GROUPS = [import_module(f.stem) for f in sorted(HERE.glob("nets_*.py"))]
 VARIANTS = nets.VARIANTS | {name: v for g in GROUPS for name, v in g.VARIANTS.items()}
 TIMM = nets.TIMM + [name for g in GROUPS for name in g.TIMM]
+ONCE = tuple(k for g in GROUPS for k in getattr(g, "ONCE", ()))  # blocks with a norm2 that use their drop_path once
 
 # Kinds of blocks that one list of probabilities is for.
 KINDS = (MBConv, TinyVitBlock), (RepMixerBlock, AttentionBlock), (MetaBlock1d, MetaBlock2d), (edgenext.ConvBlock, edgenext.SplitTransposeBlock), (swiftformer.Block, swiftformer.ConvEncoder)
@@ -177,8 +178,11 @@ def drops(model):
             elif not hasattr(block, "has_skip"):
                 kinds = next((k for k in KINDS if isinstance(block, k)), type(block))
                 n = sum(isinstance(b, kinds) for b in model.modules()) - 1
-                twice = name.endswith("drop_path") and (hasattr(block, "norm2") or hasattr(block, "xca") or hasattr(block, "local_representation"))
-                for own in (name + "1", name + "2") if twice else (name,):
+                n = next((g.BLOCKS(model) for g in GROUPS if hasattr(g, "BLOCKS") and g.BLOCKS(model)), n + 1) - 1
+                twice = name.endswith("drop_path") and not isinstance(block, ONCE) and (
+                    hasattr(block, "norm2") and getattr(block, "norm1", block) is not None or hasattr(block, "xca")
+                    or hasattr(block, "local_representation"))
+                for own in ((name + "1", name + "2") if twice else (name,)) if m.drop_prob > 0 else ():
                     found[own] = most * round(m.drop_prob / most * n) / n  # it is a float32
             elif block.has_skip:
                 found[name.replace("drop_path", "stochastic_depth")] = m.drop_prob

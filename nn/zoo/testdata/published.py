@@ -12,7 +12,7 @@ import os
 from types import SimpleNamespace
 
 import torch
-from make import TIMM
+from make import GROUPS, TIMM
 from timm import create_model
 from timm.layers import BlurPool2d
 from timm.models import get_pretrained_cfg
@@ -51,7 +51,8 @@ def timm(name):
     with FlopCounterMode(display=False) as counter:
         net(torch.empty(1, *c.input_size, device="meta"))
     # Blurs are convolutions there and means here; bilinear interpolation is not counted there.
-    other = any(isinstance(m, (BlurPool2d, torch.nn.Upsample)) for m in net.modules())
+    other = any(isinstance(m, (BlurPool2d, torch.nn.Upsample)) for m in net.modules()) or any(
+        name in getattr(g, "UNCOUNTED", ()) for g in GROUPS)
     return [params, "" if other else f"{counter.get_total_flops() / 2e9:.3f}", size, math.floor(size / c.crop_pct), c.interpolation, c.mean, c.std]
 
 

@@ -1,0 +1,220 @@
+package zoo
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	G "gorgonia.org/gorgonia"
+
+	"onlinerna/nn"
+	"onlinerna/nn/op"
+	"onlinerna/nn/op/expr"
+)
+
+func init() {
+	for _, v := range []struct {
+		name string
+		net  MViTv2
+	}{
+		{"tiny", MViTv2{Width: 96, Heads: 1, Blocks: [4]int{1, 2, 5, 2}}},
+		{"small", MViTv2{Width: 96, Heads: 1, Blocks: [4]int{1, 2, 11, 2}}},
+		{"base", MViTv2{Width: 96, Heads: 1, Blocks: [4]int{2, 3, 16, 3}}},
+		{"large", MViTv2{Width: 144, Heads: 2, Blocks: [4]int{2, 6, 36, 4}, ExpandMLP: true}},
+	} {
+		imageNet(nn.Architecture{
+			Name:          "mvitv2_" + v.name,
+			Family:        "mvitv2",
+			Summary:       "MViT V2, " + v.name + ", with timm's names",
+			Reference:     "Li et al., MViTv2: improved multiscale vision transformers for classification and detection, 2022",
+			MinSize:       32,
+			Resize:        248,
+			Interpolation: bicubic,
+			Block:         timmStage,
+			Init:          mViTInitial,
+			Build:         v.net.Build,
+		})
+	}
+}
+
+// MViTv2 are the options of a transformer that convolves the queries, keys and values of heads, with strides. Images
+// are squares of a multiple of 32 pixels.
+type MViTv2 struct {
+	Width  int    // elements of a token in the first stage; they double, as do the heads, at each stage; timm's embed_dim
+	Heads  int    // of the first stage; timm's num_heads
+	Blocks [4]int // of each stage; timm's depths
+
+	// ExpandMLP doubles the elements in the perceptron of a stage's last block, not in the attention of the next stage's
+	// first: timm's expand_attn=False.
+	ExpandMLP bool
+}
+
+// Build adds the layers to b.
+func (o MViTv2) Build(builder *nn.Builder, x *G.Node) *G.Node {
+	b := layer{builder}
+	b.options("MViTv2", o).least(1, "Width", "Heads", "Blocks").multiple("Width", "Heads")
+	if !b.multipleOf(x, 32) {
+		return nil
+	}
+	if s := x.Shape(); s[2] != s[3] {
+		b.Fail(fmt.Errorf("images of %d×%d pixels: height and width must be equal", s[2], s[3]))
+		return nil
+	}
+	m := mViTBlock{images: x.Shape()[0], side: x.Shape()[2] / 4, keyStride: 4}
+	x = b.Conv("patch_embed.proj", x, nn.Conv{Filters: o.Width, Kernel: 7, Stride: 4, Pad: 3, Bias: true})
+	x = b.rows("patch_embed", x)
+	done, all := 0, sum(o.Blocks[:])
+	for i, n := range o.Blocks {
+		m.heads, m.stride = o.Heads<<i, 1
+		if i > 0 {
+			m.stride, m.keyStride = 2, max(m.keyStride/2, 1)
+		}
+		for j := range n {
+			m.within, m.out = o.Width<<i, o.Width<<i
+			if o.ExpandMLP && j == n-1 && i < 3 {
+				m.out *= 2
+			}
+			m.drop = b.Config().DropPathAt(done, all)
+			x = m.add(b, fmt.Sprintf("stages.%d.blocks.%d", i, j), x)
+			m.side, m.stride = m.side/m.stride, 1
+			done++
+		}
+	}
+	c := o.Width << 3
+	x = b.Reshape("norm.tokens", b.LayerNorm("norm", x, rowEps), m.images, m.side*m.side, c)
+	x = b.Reshape("mean.rows", b.Reduce("mean", x, op.Mean, 1), m.images, c)
+	return b.Linear("head.fc", b.Dropout("head.drop", x, b.Config().Dropout), b.Config().Classes)
+}
+
+// mViTBlock are the shapes of a block.
+type mViTBlock struct {
+	images            int
+	side              int // height and width of the input in tokens
+	stride, keyStride int
+	heads             int
+	within, out       int // elements of a token, of attention and of the result
+	drop              float64
+}
+
+// add adds attention to the rows x of images, then a perceptron.
+func (m mViTBlock) add(b layer, name string, x *G.Node) *G.Node {
+	if b.Err() != nil {
+		return nil
+	}
+	in := x.Shape()[1]
+	y := b.LayerNorm(name+".norm1", x, rowEps)
+	if in != m.within {
+		x = b.Linear(name+".shortcut_proj_attn", y, m.within)
+	}
+	if m.stride > 1 {
+		x = b.Reshape(name+".shortcut.sequences", x, m.images, m.side*m.side, m.within)
+		x = b.Apply(name+".shortcut.planes", op.Planes{Height: m.side, Width: m.side}, x)
+		x = b.rows(name+".shortcut", b.MaxPool(name+".shortcut_pool_attn", x, 3, 2, 1))
+	}
+	x = b.rowResidual(name+".drop_path1", m.attention(b, name+".attn", y), x, m.images, m.drop)
+	y = b.LayerNorm(name+".norm2", x, rowEps)
+	if m.out != m.within {
+		x = b.Linear(name+".shortcut_proj_mlp", y, m.out)
+	}
+	y = b.GELU(name+".mlp.act", b.Linear(name+".mlp.fc1", y, 4*m.within))
+	return b.rowResidual(name+".drop_path2", b.Linear(name+".mlp.fc2", y, m.out), x, m.images, m.drop)
+}
+
+// attention is that of convolved queries to convolved keys and values, plus the queries. Scores have a summand for the
+// distance down and one for that across, both products with the query.
+func (m mViTBlock) attention(b layer, name string, x *G.Node) *G.Node {
+	c, d := m.within, m.within/m.heads
+	side, keys := m.side/m.stride, (m.side-1)/m.keyStride+1
+	longest := 2*max(side, m.side/m.keyStride) - 1
+	var tables [2]*G.Node
+	for i, axis := range []string{".rel_pos_h", ".rel_pos_w"} {
+		tables[i] = b.AddParam(nn.Param{Name: name + axis, Shape: op.Shape{longest, d}, BiasOrNorm: true,
+			Init: nn.Init{Distribution: nn.Normal, Scale: .02 * cutNormal}})
+	}
+	qkv := b.Linear(name+".qkv", x, 3*c)
+	proj := []*G.Node{b.matrix(name+".proj", c, c), b.bias(name+".proj", c)}
+	var parts [3]*G.Node // [images·heads, tokens, elements]
+	for i, part := range []string{"q", "k", "v"} {
+		stride := m.keyStride
+		if i == 0 {
+			stride = m.stride
+		}
+		y := b.byHead(name+"."+part, b.Slice(name+".qkv."+part, qkv, 1, i*c, (i+1)*c), m.images, m.heads)
+		y = b.Apply(name+"."+part+".planes", op.Planes{Height: m.side, Width: m.side}, y)
+		y = b.conv(name+".pool_"+part, y, nn.Conv{Filters: d, Kernel: 3, Stride: stride, Groups: d})
+		parts[i] = b.LayerNorm(name+".norm_"+part, b.Apply(name+"."+part+".tokens", op.Tokens{}, y), rowEps)
+	}
+	// Products with distances are appended to queries, and a 1 for each row and column to keys.
+	scaled := b.Map(name+".scaled", expr.Arg(0).Scale(1/math.Sqrt(float64(d))), parts[0])
+	down := m.distances(b, name+".rel_pos_h", parts[0], tables[0], true)
+	across := m.distances(b, name+".rel_pos_w", parts[0], tables[1], false)
+	queries := b.Concat(name+".queries", 2, scaled, down, across)
+	places := b.Constant(name+".place", onePerAxis(keys, m.heads))
+	places = b.Expand(name+".all_places", places, m.images, m.heads*keys*keys, 2*keys)
+	places = b.Reshape(name+".places", places, m.images*m.heads, keys*keys, 2*keys)
+	y := b.Apply(name+".attention", op.Attention{Scale: 1}, queries, b.Concat(name+".keys", 2, parts[1], places), parts[2])
+	y = b.ofHeads(name+".mixture", b.Add(name+".residual", y, parts[0]), m.images)
+	return b.Apply(name+".proj", op.Linear{}, append([]*G.Node{y}, proj...)...)
+}
+
+// distances are the products of queries with those rows of a table that belong to the distances of rows, or columns, of
+// queries and keys: [images·heads, queries, rows].
+func (m mViTBlock) distances(b layer, name string, queries, table *G.Node, down bool) *G.Node {
+	if b.Err() != nil {
+		return nil
+	}
+	n, d := queries.Shape()[0], queries.Shape()[2]
+	side, keys := m.side/m.stride, (m.side-1)/m.keyStride+1
+	q, k := max(float64(keys)/float64(side), 1), max(float64(side)/float64(keys), 1)
+	index := make([]int32, 0, side*keys)
+	for i := range side {
+		for j := range keys {
+			index = append(index, int32(float64(i)*q-float64(j)*k+float64(keys-1)*k))
+		}
+	}
+	pairs := b.Constant(name+".pairs", op.Tensor{Shape: op.Shape{side * keys}, Data: index})
+	table = b.Gather(name+".by_pair", table, 0, pairs)
+	axes, back := []int{1, 0, 2, 3}, []int{1, 0, 2, 3} // rows first
+	if !down {
+		axes, back = []int{2, 0, 1, 3}, []int{1, 2, 0, 3}
+	}
+	// Five dimensions: devices keep values of four as images.
+	five := func(part string, x *G.Node, last int, axes []int) *G.Node {
+		all := []int{0}
+		for _, a := range axes {
+			all = append(all, a+1)
+		}
+		shape := []int{1, n, side, side, last}
+		if part == ".back" {
+			shape = []int{1, side, n, side, last}
+		}
+		return b.Permute(name+part, b.Reshape(name+part+".apart", x, shape...), all...)
+	}
+	x := b.Reshape(name+".lines", five(".there", queries, d, axes), side, n*side, d)
+	x = b.MatMul(name+".products", x, b.Reshape(name+".table", table, side, keys, d), true)
+	return b.Reshape(name+".scores", five(".back", x, keys, back), n, side*side, keys)
+}
+
+// onePerAxis has for each token of a square a 1 in the column of its row, and one in that of its column, as often as
+// there are heads: [1,heads·side²,2·side].
+func onePerAxis(side, heads int) op.Tensor {
+	m := op.New(op.T(op.Float64, 1, heads*side*side, 2*side))
+	for i := range heads * side * side {
+		k := i % (side * side)
+		m.Data.([]float64)[i*2*side+k/side] = 1
+		m.Data.([]float64)[i*2*side+side+k%side] = 1
+	}
+	return m
+}
+
+// mViTInitial is the initial distribution of a parameter. Convolutions start as PyTorch's, and others are cut at two
+// standard deviations.
+func mViTInitial(p nn.Param) nn.Init {
+	switch {
+	case len(p.Shape) == 4:
+		return nn.FanInUniform(p.Shape[1:].Size())
+	case p.Name == "patch_embed.proj.bias", strings.Contains(p.Name, ".rel_pos_"):
+		return p.Init
+	}
+	return normal(.02 * cutNormal)(p)
+}
