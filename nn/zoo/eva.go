@@ -161,17 +161,10 @@ func (v Eva) qkv(b layer, name string) []*G.Node {
 
 // perceptron is that of a block.
 func (v Eva) perceptron(b layer, name string, x *G.Node, n int) *G.Node {
-	gated := expr.Arg(0).Mul(expr.Arg(0).Sigmoid()).Mul(expr.Arg(1))
-	switch {
-	case !v.SwiGLU:
+	if v.SwiGLU {
+		x = b.swiGLU(name, x, v.Hidden, v.SeparateMLP || v.ScaleMLP, b.Linear)
+	} else {
 		x = b.GELU(name+".gelu", b.Linear(name+".fc1", x, v.Hidden))
-	case v.SeparateMLP || v.ScaleMLP:
-		gate := b.Linear(name+".fc1_g", x, v.Hidden)
-		x = b.Map(name+".act", gated, gate, b.Linear(name+".fc1_x", x, v.Hidden))
-	default:
-		x = b.Linear(name+".fc1", x, 2*v.Hidden)
-		gate := b.Slice(name+".gate", x, 1, 0, v.Hidden)
-		x = b.Map(name+".act", gated, gate, b.Slice(name+".gated", x, 1, v.Hidden, 2*v.Hidden))
 	}
 	x = b.rowDropout(name+".drop1", x, n, v.Dropout)
 	if v.ScaleMLP {

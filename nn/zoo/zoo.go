@@ -278,6 +278,20 @@ func (b layer) perceptron(name string, x *G.Node, hidden int) *G.Node {
 	return b.Linear(name+".fc2", y, x.Shape()[1])
 }
 
+// swiGLU is a hidden layer of a perceptron: SiLU of a linear layer's outputs times those of another. They have a matrix
+// each if they are separate, fc1_g and fc1_x, else one, fc1.
+func (b layer) swiGLU(name string, x *G.Node, hidden int, separate bool,
+	linear func(name string, x *G.Node, out int) *G.Node) *G.Node {
+	gated := expr.Arg(0).Mul(expr.Arg(0).Sigmoid()).Mul(expr.Arg(1))
+	if separate {
+		gate := linear(name+".fc1_g", x, hidden)
+		return b.Map(name+".act", gated, gate, linear(name+".fc1_x", x, hidden))
+	}
+	x = linear(name+".fc1", x, 2*hidden)
+	gate := b.Slice(name+".gate", x, 1, 0, hidden)
+	return b.Map(name+".act", gated, gate, b.Slice(name+".gated", x, 1, hidden, 2*hidden))
+}
+
 // meanWithin is the mean of those of 3×3 pixels that lie within images x, as a product: of the mean of all, zeros
 // around, and of an image [1,1,height,width].
 func (b layer) meanWithin(name string, x *G.Node) (mean, by *G.Node) {

@@ -191,8 +191,9 @@ def exact(model):
 def initial(model):
     """The root of the mean square of each parameter's initial values, without outliers: the -2 that timm's trunc_normal_ has for
     -inf, of which Eva makes parts."""
-    values = {name: p.detach().double().abs() for name, p in model.named_parameters()}
-    return {name: float(x[x <= 30 * x.median()].square().mean().sqrt()) for name, x in values.items()}
+    values = {name: p.detach().double().abs().flatten() for name, p in model.named_parameters()}
+    large = {name: x.kthvalue(max(1, int(0.9 * len(x)))).values for name, x in values.items()}  # half of some are tiny
+    return {name: float(x[x <= 30 * large[name]].square().mean().sqrt()) for name, x in values.items()}
 
 
 def exempt(model):

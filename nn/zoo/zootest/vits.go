@@ -9,5 +9,13 @@ func init() {
 	register(map[string]nn.Architecture{
 		"swin_s3_timm_narrow": like("swin_s3_tiny_224", zoo.Swin{Timm: true, Width: 8, Blocks: [4]int{2, 2, 1, 1}, Heads: 2,
 			Windows: [4]int{4, 4, 4, 2}}.Build),
+		"vit_rpn_timm_narrow": placed(3, like("vit_base_patch16_rpn_224", zoo.ViT{Patch: 8, Width: 24, Depth: 2, Heads: 3,
+			Mean: true, ClassBeside: true, NormMean: true, Registers: 2, NoQKVBias: true, LayerScale: 1e-5, PostNorm: true,
+			ScaleNorms: true}.Build)),
+		"dinov2_giant_narrow": like("vit_giant_patch14_reg4_dinov2", zoo.ViT{Patch: 8, Width: 24, Depth: 2, Heads: 3,
+			Hidden: 32, LayerScale: 1e-5, Registers: 2, NoEmbedClass: true, SwiGLU: true, NoNorm: true}.Build),
+		"aimv2_narrow": like("aimv2_large_patch14_224", zoo.ViT{Patch: 8, Width: 24, Depth: 2, Heads: 3, Hidden: 40,
+			Mean: true, NoQKVBias: true, NoLinearBias: true, SwiGLU: true, SeparateMLP: true, RMSNorm: true, EmbedNorm: true,
+			Eps: 1e-5}.Build),
 	})
 }
