@@ -16,16 +16,17 @@ func Identify(f *statedict.File) []string {
 	var names []string
 	for _, a := range nn.Architectures() {
 		m := plain(a)
-		if m == nil || len(f.Tensors) < len(m.Params)-len(Head(m)) { // renaming takes longer
+		const cut = 2                                                   // tensors that are two of the model's: the weight and the bias of a head's queries, keys and values
+		if m == nil || len(f.Tensors)+cut < len(m.Params)-len(m.head) { // renaming takes longer
 			continue
 		}
-		g := within(f, m)
+		g := within(f, m.Model)
 		if t, ok := g.Lookup(m.Params[0].Name); ok && len(t.Shape) == 4 && t.Shape[1] != m.Config.Channels {
 			other, err := a.Model(nn.Config{Batch: 1, Mode: nn.Eval, Channels: t.Shape[1]})
 			if err != nil {
 				continue
 			}
-			m = other
+			m = &plainModel{other, Head(other)}
 		}
 		if isOf(g, m) {
 			names = append(names, a.Name)
@@ -46,35 +47,41 @@ func Others(f *statedict.File, model string) string {
 // plains caches the models of plain by name.
 var plains sync.Map
 
+// plainModel is a model and the names of the parameters of its last layer.
+type plainModel struct {
+	*nn.Model
+	head []string
+}
+
 // plain is an architecture's model with default options, or nil if it cannot be built.
-func plain(a nn.Architecture) *nn.Model {
+func plain(a nn.Architecture) *plainModel {
 	if m, ok := plains.Load(a.Name); ok {
-		return m.(*nn.Model)
+		return m.(*plainModel)
 	}
-	m, err := a.Model(nn.Config{Batch: 1, Mode: nn.Eval})
-	if err != nil {
-		m = nil
+	var p *plainModel
+	if m, err := a.Model(nn.Config{Batch: 1, Mode: nn.Eval}); err == nil {
+		p = &plainModel{m, Head(m)}
 	}
-	plains.Store(a.Name, m)
-	return m
+	plains.Store(a.Name, p)
+	return p
 }
 
 // isOf reports whether a file's tensors are those of a model, except for the size of the last layer.
-func isOf(f *statedict.File, m *nn.Model) bool {
-	head, known := Head(m), 0
+func isOf(f *statedict.File, m *plainModel) bool {
+	known := 0
 	for _, e := range m.StateDict() {
 		t, ok := f.Lookup(e.Name)
 		switch {
 		case ok:
 			known++
-		case e.Kind == nn.BatchesTracked || e.Kind == nn.Buffer || slices.Contains(head, e.Name):
+		case e.Kind == nn.BatchesTracked || e.Kind == nn.Buffer || slices.Contains(m.head, e.Name):
 			continue
 		default:
 			return false
 		}
-		g, other := gridsOf(m, e, t.Shape)
+		g, other := gridsOf(m.Model, e, t.Shape)
 		same := alike(t.Shape, e.Shape) || other && g.from == g.to
-		if slices.Contains(head, e.Name) { // the first dimension is the number of classes
+		if slices.Contains(m.head, e.Name) { // the first dimension is the number of classes
 			same = len(t.Shape) == len(e.Shape) && slices.Equal(t.Shape[1:], e.Shape[1:])
 		}
 		if !same {

@@ -85,10 +85,14 @@ def rotations(rope, shape):
     axes = [torch.arange(n, dtype=torch.float64) for n in shape]
     if dinov3:
         axes = [2 * math.pi * (2 * (x + 0.5) / n - 1) for x, n in zip(axes, shape)]
-    elif rope.ref_feat_shape is not None:
+    else:
+        axes = [x + rope.grid_offset for x in axes]
+    if not dinov3 and rope.ref_feat_shape is not None:
         axes = [x / n * r for x, n, r in zip(axes, shape, rope.ref_feat_shape)]
     periods = rope.temperature ** (torch.arange(bands, dtype=torch.float64) / bands)
-    angles = (torch.stack(torch.meshgrid(*axes, indexing="ij"), -1)[..., None] / periods).flatten(-2).flatten(0, 1)
+    grid = torch.meshgrid(*axes, indexing="ij")
+    grid = grid[::-1] if rope.grid_indexing == "xy" else grid
+    angles = (torch.stack(grid, -1)[..., None] / periods).flatten(-2).flatten(0, 1)
     angles = torch.cat([angles, angles], -1) if dinov3 else angles.repeat_interleave(2, -1)
     return torch.cat([angles.sin(), angles.cos()], -1)
 
@@ -100,7 +104,7 @@ def rotate(model):
         return
     table = rotations(rope, model.patch_embed.grid_size)
     torch.testing.assert_close(rope.get_embed(model.patch_embed.grid_size).double(), table, rtol=0, atol=2e-5)
-    rope.get_embed = lambda shape=None: table.to(model.cls_token.dtype)
+    rope.get_embed = lambda shape=None: table.to(model.patch_embed.proj.weight.dtype)
 
 
 def fill(model):

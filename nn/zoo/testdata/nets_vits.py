@@ -2,13 +2,18 @@
 
 from functools import partial
 
-from timm.layers import RmsNorm, SwiGLU, SwiGLUPacked
+from timm.layers import LayerNorm, RmsNorm, SwiGLU, SwiGLUPacked
+from timm.models.eva import Eva
 from timm.models.swin_transformer import SwinTransformer
 from timm.models.vision_transformer import ResPostBlock, VisionTransformer
 
 
 def vit(**kwargs):
     return VisionTransformer(img_size=24, patch_size=8, embed_dim=24, depth=2, num_heads=3, num_classes=10, **kwargs)
+
+
+def eva(**kwargs):
+    return Eva(img_size=24, patch_size=8, embed_dim=24, depth=2, num_heads=3, num_classes=10, **kwargs)
 
 
 VARIANTS = {
@@ -21,6 +26,14 @@ VARIANTS = {
     "aimv2_narrow": (lambda: vit(class_token=False, global_pool="avg", fc_norm=False, mlp_ratio=1.67, qkv_bias=False, proj_bias=False,
                                  act_layer="silu", norm_layer=partial(RmsNorm, eps=1e-5), embed_norm_layer=partial(RmsNorm, eps=1e-5),
                                  mlp_layer=SwiGLU), 3, 24),
+    "eva_clip_narrow": (lambda: eva(use_post_norm=True, scale_attn_inner=True, scale_mlp=True, global_pool="token"), 3, 24),
+    "vit_rope_narrow": (lambda: eva(attn_type="rope", global_pool="token", init_values=1e-5, no_embed_class=True, use_rot_pos_emb=True,
+                                    rope_grid_indexing="xy", rope_temperature=100.0), 3, 24),
+    "vit_rope_gap_narrow": (lambda: eva(class_token=False, num_reg_tokens=2, use_rot_pos_emb=True, use_abs_pos_emb=False,
+                                        ref_feat_shape=(2, 2), init_values=1e-5), 3, 24),
+    "vit_pe_core_narrow": (lambda: eva(attn_type="rope", global_pool="map", attn_pool_num_heads=4, attn_pool_mlp_ratio=4.0,
+                                       use_pre_transformer_norm=True, use_rot_pos_emb=True, ref_feat_shape=(2, 2), rope_grid_offset=1.0,
+                                       rope_grid_indexing="xy", norm_layer=partial(LayerNorm, eps=1e-5)), 3, 24),
 }
 
 # Whole nets: arguments, batch, size.
@@ -69,5 +82,16 @@ TIMM = {
     **{f"beit3_{size}": ({"img_size": 224}, 1, 224) for size in ("base_patch16_224", "large_patch16_224", "giant_patch14_224",
                                                                    "giant_patch14_336")},
     **{f"aimv2_{size}_patch14_{pixels}": ({"img_size": 224}, 1, 224) for size in ("large", "huge", "1b", "3b") for pixels in (224, 336, 448)},
+    **{f"eva{name}": ({"img_size": 224}, 1, 224) for name in (
+        "02_base_patch16_clip_224", "02_large_patch14_clip_224", "02_large_patch14_clip_336", "02_enormous_patch14_clip_224",
+        "_giant_patch14_clip_224", "_giant_patch14_224", "_giant_patch14_336", "_giant_patch14_560")},
+    "vit_7b_patch16_dinov3": ({"img_size": 224}, 1, 224),
+    **{f"vit_{size}_patch16_{kind}": ({"img_size": 224}, 1, 224) for size in ("small", "base", "large") for kind in ("rope_224", "rope_ape_224")},
+    **{f"vit_{size}_gap_256": ({"img_size": 224}, 1, 224) for size in (
+        "medium_patch16_rope_reg1", "mediumd_patch16_rope_reg1", "betwixt_patch16_rope_reg4", "base_patch16_rope_reg1")},
+    **{f"vit_pe_{name}": ({"img_size": 224}, 1, 224) for name in (
+        "core_tiny_patch16_384", "core_small_patch16_384", "core_base_patch16_224", "core_large_patch14_336",
+        "core_gigantic_patch14_448", "lang_large_patch14_448", "lang_gigantic_patch14_448", "spatial_tiny_patch16_512",
+        "spatial_small_patch16_512", "spatial_base_patch16_512", "spatial_large_patch14_448", "spatial_gigantic_patch14_448")},
     **{f"swin_s3_{size}_224": ({}, 1, 224) for size in ("tiny", "small", "base")},
 }

@@ -17,5 +17,13 @@ func init() {
 		"aimv2_narrow": like("aimv2_large_patch14_224", zoo.ViT{Patch: 8, Width: 24, Depth: 2, Heads: 3, Hidden: 40,
 			Mean: true, NoQKVBias: true, NoLinearBias: true, SwiGLU: true, SeparateMLP: true, RMSNorm: true, EmbedNorm: true,
 			Eps: 1e-5}.Build),
+		"eva_clip_narrow": like("eva_giant_patch14_clip_224", zoo.Eva{Patch: 8, Width: 24, Depth: 2, Heads: 3, NoRope: true,
+			PostNorm: true, ScaleHeads: true, ScaleMLP: true, Token: true}.Build),
+		"vit_rope_narrow": like("vit_small_patch16_rope_ape_224", zoo.Eva{Patch: 8, Width: 24, Depth: 2, Heads: 3,
+			Token: true, BiasedKeys: true, LayerScale: 1e-5, Temperature: 100, ColumnsFirst: true, NoEmbedClass: true}.Build),
+		"vit_rope_gap_narrow": like("vit_base_patch16_rope_reg1_gap_256", zoo.Eva{Patch: 8, Width: 24, Depth: 2, Heads: 3,
+			Registers: 2, NoClass: true, NoPlaces: true, Grid: 2, LayerScale: 1e-5}.Build),
+		"vit_pe_core_narrow": like("vit_pe_core_tiny_patch16_384", zoo.Eva{Patch: 8, Width: 24, Depth: 2, Heads: 3,
+			PreNorm: true, BiasedKeys: true, Grid: 2, ColumnsFirst: true, Offset: 1, AttentionPool: 4, Eps: 1e-5}.Build),
 	})
 }
