@@ -261,6 +261,12 @@ func TestOptions(t *testing.T) {
 			"zoo.ViT.Registers is 4: must be 0 with Torchvision or Distilled"},
 		{zoo.ViT{Patch: 8, Width: 96, Heads: 3, Distilled: true, NoEmbedClass: true},
 			"zoo.ViT.NoEmbedClass is true: must be false with Torchvision or Distilled"},
+		{zoo.ViT{Patch: 8, Width: 96, Heads: 3, Parallel: true, Distilled: true}, "zoo.ViT.Parallel is true: must be false " +
+			"with Torchvision, Distilled, PostNorm, SwiGLU, ScaleNorms, NoQKVBias or AttentionDropout"},
+		{zoo.ViT{Patch: 8, Width: 9, Heads: 3, Differential: true},
+			"zoo.ViT.Width is 9: must be divisible by 2·Heads with Differential"},
+		{zoo.ViTamin{Stem: 8, Channels: [2]int{8, 16}, Width: 25, Heads: 2, Depth: 1},
+			"zoo.ViTamin.Width is 25: must be divisible by Heads, which is 2"},
 		{zoo.ViT{Patch: 8, Width: 96, Heads: 3, NormMean: true}, "zoo.ViT.NormMean is true: must be false without Mean"},
 		{zoo.ViT{Patch: 8, Width: 96, Heads: 3, ClassBeside: true},
 			"zoo.ViT.ClassBeside is true: must be false without Mean"},

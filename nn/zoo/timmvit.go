@@ -232,6 +232,10 @@ func means() {
 		return v
 	}
 	wee, little := ViT{Width: 256, Heads: 4}, ViT{Width: 320, Heads: 5}
+	pwee, dwee, dlittle := scaled(wee, 16, 1280), scaled(wee, 14, 1280), scaled(little, 14, 1792)
+	pwee.Parallel, dwee.Differential, dlittle.Differential = true, true, true
+	dpwee := pwee
+	dpwee.Differential = true
 	reg4 := scaled(vitBase, 0, 0)
 	reg4.LayerScale = 0
 	so150m := ViT{Patch: 16, Width: 896, Heads: 14, Depth: 18, Hidden: 2304, Mean: true}
@@ -244,7 +248,8 @@ func means() {
 		size      int
 		part      float64
 	}{
-		{"wee", scaled(wee, 14, 1280), 1, 256, .95}, {"little", scaled(little, 14, 1792), 1, 256, .95},
+		{"pwee", pwee, 1, 256, .95}, {"dwee", dwee, 1, 256, .95}, {"dlittle", dlittle, 1, 256, .95},
+		{"dpwee", dpwee, 1, 256, .95}, {"wee", scaled(wee, 14, 1280), 1, 256, .95}, {"little", scaled(little, 14, 1792), 1, 256, .95},
 		{"little", scaled(little, 14, 1792), 4, 256, .95}, {"medium", scaled(vitMedium, 0, 0), 1, 256, .95},
 		{"medium", scaled(vitMedium, 0, 0), 4, 256, .95}, {"mediumd", scaled(vitMedium, 20, 0), 4, 256, .95},
 		{"mediumd", scaled(vitMedium, 20, 0), 4, 384, 1}, {"betwixt", scaled(vitBetwixt, 0, 0), 1, 256, .95},

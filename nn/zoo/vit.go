@@ -113,6 +113,15 @@ type ViT struct {
 	RMSNorm      bool // rows are divided by their root mean square instead of normalised: norm_layer=RmsNorm
 	EmbedNorm    bool // patches are normalised before their places are added: timm's embed_norm_layer
 	NoLinearBias bool // linear layers of blocks behind attention have no bias: timm's proj_bias=False
+
+	// Parallel adds attention and a perceptron of the same normalised tokens: timm's block_fn=ParallelScalingBlock, and
+	// with Differential DiffParallelScalingBlock.
+	Parallel bool
+
+	// Differential subtracts a second attention of each head, times a trained factor: timm's attn_layer="diff".
+	Differential bool
+
+	vitamin *ViTamin // its stem makes the patches, and its blocks have its perceptrons; only with Mean
 }
 
 // vitNames are the names of parameters and layers; those inside a block follow the block's.
@@ -214,6 +223,11 @@ func (v ViT) Build(builder *nn.Builder, x *G.Node) *G.Node {
 		that(own || !v.ScaleNorms, "ScaleNorms", "false with Torchvision or Distilled").
 		that(own && !v.AttentionPool || !v.RMSNorm, "RMSNorm", "false with Torchvision, AttentionPool or Distilled").
 		that(own || !v.EmbedNorm, "EmbedNorm", "false with Torchvision or Distilled").
+		that(own && !v.PostNorm && !v.SwiGLU && !v.ScaleNorms && !v.NoQKVBias && v.AttentionDropout == 0 || !v.Parallel,
+			"Parallel", "false with Torchvision, Distilled, PostNorm, SwiGLU, ScaleNorms, NoQKVBias or AttentionDropout").
+		that(own && !v.ScaleNorms && v.AttentionDropout == 0 || !v.Differential, "Differential",
+			"false with Torchvision, Distilled, ScaleNorms or AttentionDropout").
+		that(!v.Differential || v.Width%(2*max(v.Heads, 1)) == 0, "Width", "divisible by 2·Heads with Differential").
 		that(own && !v.AttentionPool || !v.NoLinearBias, "NoLinearBias",
 			"false with Torchvision, AttentionPool or Distilled")
 	v.Eps = cmp.Or(v.Eps, rowEps)
@@ -236,13 +250,18 @@ func (v ViT) Build(builder *nn.Builder, x *G.Node) *G.Node {
 		more := b.embedding(registers, v.Registers, v.Width)
 		prefix = append(prefix, b.Expand("registers", more, n, v.Registers, v.Width))
 	}
-	if !v.Torchvision {
+	if !v.Torchvision && (v.vitamin == nil || !v.vitamin.NoPlaces) {
 		place = b.embedding(of.place, places, v.Width)
 	}
 	if v.Distilled {
 		prefix = append(prefix, b.Expand("distillation", b.embedding("dist_token", 1, v.Width), n, 1, v.Width))
 	}
-	y := b.Conv(of.patches, x, nn.Conv{Filters: v.Width, Kernel: v.Patch, Stride: v.Patch, Bias: !v.PreNorm})
+	var y *G.Node
+	if v.vitamin != nil {
+		y = v.vitamin.stem(b, "patch_embed.backbone", x)
+	} else {
+		y = b.Conv(of.patches, x, nn.Conv{Filters: v.Width, Kernel: v.Patch, Stride: v.Patch, Bias: !v.PreNorm})
+	}
 	if v.Torchvision {
 		place = b.embedding(of.place, places, v.Width)
 	}
@@ -250,7 +269,12 @@ func (v ViT) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	if v.EmbedNorm {
 		y = v.norm(b, patchNorm, y)
 	}
-	located := func(y *G.Node) *G.Node { return b.Map("places", expr.Arg(0).Add(expr.Arg(1)), y, place) }
+	located := func(y *G.Node) *G.Node {
+		if place == nil {
+			return y
+		}
+		return b.Map("places", expr.Arg(0).Add(expr.Arg(1)), y, place)
+	}
 	if v.NoEmbedClass {
 		y = located(y)
 	}
@@ -265,7 +289,12 @@ func (v ViT) Build(builder *nn.Builder, x *G.Node) *G.Node {
 		y = v.norm(b, preNorm, y)
 	}
 	for i := range depth {
-		y = v.block(b, fmt.Sprintf(of.block, i), y, n, b.Config().DropPathAt(i, depth))
+		name, drop := fmt.Sprintf(of.block, i), b.Config().DropPathAt(i, depth)
+		if v.Parallel {
+			y = v.parallel(b, name, y, n, i, drop)
+		} else {
+			y = v.block(b, name, y, n, i, drop)
+		}
 	}
 	if v.Mean || v.AttentionPool {
 		if first > 0 {
@@ -316,23 +345,34 @@ func (v ViT) norm(b layer, name string, x *G.Node) *G.Node {
 
 // linear is a linear layer of a block behind attention.
 func (v ViT) linear(b layer, name string, x *G.Node, out int) *G.Node {
-	if !v.NoLinearBias || b.Err() != nil {
-		return b.Linear(name, x, out)
+	if b.Err() != nil {
+		return nil
 	}
-	return b.Apply(name, op.Linear{}, x, b.matrix(name, out, x.Shape()[1]))
+	return b.Apply(name, op.Linear{}, append([]*G.Node{x}, v.linearParams(b, name, out, x.Shape()[1])...)...)
+}
+
+// linearParams are the parameters of such a layer.
+func (v ViT) linearParams(b layer, name string, out, in int) []*G.Node {
+	list := []*G.Node{b.matrix(name, out, in)}
+	if !v.NoLinearBias {
+		list = append(list, b.AddParam(nn.Param{Name: name + ".bias", Shape: op.Shape{out}, BiasOrNorm: true,
+			Init: nn.FanInUniform(in)}))
+	}
+	return list
 }
 
 // block adds attention(norm x) to x, then perceptron(norm y) to the sum y, for the rows x of n images; with PostNorm
-// norm(attention x), then norm(perceptron y). drop is the probability of dropping either in Train.
-func (v ViT) block(b layer, name string, x *G.Node, n int, drop float64) *G.Node {
+// norm(attention x), then norm(perceptron y). number is the block's, and drop the probability of dropping either in
+// Train.
+func (v ViT) block(b layer, name string, x *G.Node, n, number int, drop float64) *G.Node {
 	of := v.names()
-	for i, branch := range []func(layer, string, *G.Node, int) *G.Node{v.attention, v.perceptron} {
+	for i, branch := range []func(b layer, name string, x *G.Node, n, number int) *G.Node{v.attention, v.perceptron} {
 		norm := []string{name + of.norm1, name + of.norm2}[i]
 		y := x
 		if !v.PostNorm {
 			y = v.norm(b, norm, y)
 		}
-		y = branch(b, name, y, n)
+		y = branch(b, name, y, n, number)
 		if v.PostNorm {
 			y = v.norm(b, norm, y)
 		} else {
@@ -344,15 +384,25 @@ func (v ViT) block(b layer, name string, x *G.Node, n int, drop float64) *G.Node
 }
 
 // attention is that of a block.
-func (v ViT) attention(b layer, name string, x *G.Node, n int) *G.Node {
+func (v ViT) attention(b layer, name string, x *G.Node, n, number int) *G.Node {
 	of := v.names()
+	var lambdas []*G.Node
+	if v.Differential {
+		lambdas = v.lambdas(b, name+".attn")
+	}
 	qkv := []*G.Node{x, b.AddParam(nn.Param{Name: name + of.qkvWeight, Shape: op.Shape{3 * v.Width, v.Width},
 		Init: nn.FanInUniform(v.Width)})}
 	if !v.NoQKVBias {
 		qkv = append(qkv, b.AddParam(nn.Param{Name: name + of.qkvBias, Shape: op.Shape{3 * v.Width}, BiasOrNorm: true}))
 	}
-	y := b.selfAttention(name+".attention", b.Apply(name+".qkv", op.Linear{}, qkv...), n,
-		nn.Attention{Heads: v.Heads, Dropout: v.AttentionDropout})
+	y := b.Apply(name+".qkv", op.Linear{}, qkv...)
+	if v.Differential { // its normalisation follows the last layer in the state dict
+		proj := v.linearParams(b, name+of.proj, v.Width, v.Width)
+		y = v.difference(b, name+".attn", y, n, number, lambdas)
+		y = b.Apply(name+of.proj, op.Linear{}, append([]*G.Node{y}, proj...)...)
+		return b.rowDropout(name+of.dropProj, y, n, v.Dropout)
+	}
+	y = b.selfAttention(name+".attention", y, n, nn.Attention{Heads: v.Heads, Dropout: v.AttentionDropout})
 	if v.ScaleNorms {
 		y = v.norm(b, name+".attn.norm", y)
 	}
@@ -360,8 +410,11 @@ func (v ViT) attention(b layer, name string, x *G.Node, n int) *G.Node {
 }
 
 // perceptron is that of a block.
-func (v ViT) perceptron(b layer, name string, x *G.Node, n int) *G.Node {
+func (v ViT) perceptron(b layer, name string, x *G.Node, n, _ int) *G.Node {
 	of := v.names()
+	if v.vitamin != nil {
+		return v.vitamin.perceptron(b, name+".mlp", x)
+	}
 	y := b.rowDropout(name+of.dropExpand, v.expand(b, name, of.expand, x), n, v.Dropout)
 	if v.ScaleNorms {
 		y = v.norm(b, name+".mlp.norm", y)
@@ -371,10 +424,9 @@ func (v ViT) perceptron(b layer, name string, x *G.Node, n int) *G.Node {
 
 // expand is the first layer of a perceptron, and its activation.
 func (v ViT) expand(b layer, name, layer string, x *G.Node) *G.Node {
-	hidden := cmp.Or(v.Hidden, 4*v.Width)
 	if v.SwiGLU {
 		linear := func(name string, x *G.Node, out int) *G.Node { return v.linear(b, name, x, out) }
-		return b.swiGLU(name+".mlp", x, hidden, v.SeparateMLP, linear)
+		return b.swiGLU(name+".mlp", x, v.hidden(), v.SeparateMLP, linear)
 	}
 	act := (*nn.Builder).GELU
 	switch {
@@ -383,8 +435,11 @@ func (v ViT) expand(b layer, name, layer string, x *G.Node) *G.Node {
 	case v.GELUTanh:
 		act = (*nn.Builder).GELUTanh
 	}
-	return act(b.Builder, name+".gelu", v.linear(b, name+layer, x, hidden))
+	return act(b.Builder, name+".gelu", v.linear(b, name+layer, x, v.hidden()))
 }
+
+// hidden is the number of elements of a block's hidden layer.
+func (v ViT) hidden() int { return cmp.Or(v.Hidden, 4*v.Width) }
 
 // attend is timm's AttentionPoolLatent: y + perceptron(norm y) of the row y that a trained query finds in an image's
 // rows x, for n images.
@@ -450,6 +505,8 @@ func (v ViT) initial(p nn.Param) nn.Init {
 		return nn.Init{}
 	case p.Name == of.class || p.Name == registers:
 		return deviation(1e-6)
+	case strings.Contains(p.Name, lambda):
+		return p.Init
 	case v.PostNorm && is(of.norm1, of.norm2):
 		if strings.HasSuffix(p.Name, ".weight") {
 			return nn.Init{Scale: v.LayerScale}

@@ -295,16 +295,22 @@ func (b layer) swiGLU(name string, x *G.Node, hidden int, separate bool,
 // meanWithin is the mean of those of 3×3 pixels that lie within images x, as a product: of the mean of all, zeros
 // around, and of an image [1,1,height,width].
 func (b layer) meanWithin(name string, x *G.Node) (mean, by *G.Node) {
+	return b.meansWithin(name, x, 1)
+}
+
+// meansWithin is meanWithin with a stride.
+func (b layer) meansWithin(name string, x *G.Node, stride int) (mean, by *G.Node) {
 	if b.Err() != nil {
 		return nil, nil
 	}
 	s := x.Shape()
-	t := op.New(op.T(op.Float64, 1, 1, s[2], s[3]))
-	count := func(i, n int) float64 { return float64(min(i+1, n-1) - max(i-1, 0) + 1) }
+	height, width := (s[2]-1)/stride+1, (s[3]-1)/stride+1
+	t := op.New(op.T(op.Float64, 1, 1, height, width))
+	count := func(i, n int) float64 { return float64(min(i*stride+1, n-1) - max(i*stride-1, 0) + 1) }
 	for i := range t.Data.([]float64) {
-		t.Data.([]float64)[i] = 9 / (count(i/s[3], s[2]) * count(i%s[3], s[3]))
+		t.Data.([]float64)[i] = 9 / (count(i/width, s[2]) * count(i%width, s[3]))
 	}
-	return b.AvgPool(name+".pool", x, 3, 1, 1), b.Constant(name+".by", t)
+	return b.AvgPool(name+".pool", x, 3, stride, 1), b.Constant(name+".by", t)
 }
 
 // sum is that of a list.

@@ -138,7 +138,7 @@ var clips = regexp.MustCompile(`^(vit_\w+_clip)(_quickgelu)?(_\d+)$`)
 
 // sized finds timm's vision transformers, whose tensors but those of places are the same for all sizes of images: group 1
 // is the name without the size.
-var sized = regexp.MustCompile(`^((?:vit|deit3?|eva|eva02|xcit|aimv2|beit3)_\w+)_\d{3}$`)
+var sized = regexp.MustCompile(`^((?:vit|deit3?|eva|eva02|xcit|aimv2|beit3|vitamin)_\w+)_\d{3}$`)
 
 // tanhs are those whose activation differs from that for smaller images.
 var tanhs = regexp.MustCompile(`^vit_large_patch16_siglip(_gap)?_512$`)

@@ -2,18 +2,38 @@
 
 from functools import partial
 
-from timm.layers import LayerNorm, RmsNorm, SwiGLU, SwiGLUPacked
+from timm.layers import HybridEmbed, LayerNorm, RmsNorm, SwiGLU, SwiGLUPacked
 from timm.models.eva import Eva
 from timm.models.swin_transformer import SwinTransformer
-from timm.models.vision_transformer import ResPostBlock, VisionTransformer
+from timm.models.vision_transformer import DiffParallelScalingBlock, ParallelScalingBlock, ResPostBlock, VisionTransformer
+from timm.models.vitamin import GeGluMlp, MbConvStages, VitCfg
 
 
 def vit(**kwargs):
     return VisionTransformer(img_size=24, patch_size=8, embed_dim=24, depth=2, num_heads=3, num_classes=10, **kwargs)
 
 
+def factor(m):
+    """The factor of differential attention, which timm rounds to float32."""
+    return (m.lambda_q1 * m.lambda_k1).sum().exp() - (m.lambda_q2 * m.lambda_k2).sum().exp() + m.lambda_init
+
+
+def wee(**kwargs):
+    net = vit(class_token=False, no_embed_class=True, reg_tokens=1, global_pool="avg", init_values=1e-5, **kwargs)
+    for m in net.modules():
+        if hasattr(m, "_compute_lambda"):
+            m._compute_lambda = partial(factor, m)
+    return net
+
+
 def eva(**kwargs):
     return Eva(img_size=24, patch_size=8, embed_dim=24, depth=2, num_heads=3, num_classes=10, **kwargs)
+
+
+def vitamin():
+    backbone = MbConvStages(VitCfg(embed_dim=(8, 16, 24), depths=(1, 2, 1), stem_width=8))
+    return VisionTransformer(img_size=48, patch_size=1, embed_dim=24, depth=2, num_heads=3, num_classes=10, mlp_layer=GeGluMlp, mlp_ratio=2.0,
+                             class_token=False, global_pool="avg", embed_layer=partial(HybridEmbed, backbone=backbone, proj=False))
 
 
 VARIANTS = {
@@ -34,6 +54,10 @@ VARIANTS = {
     "vit_pe_core_narrow": (lambda: eva(attn_type="rope", global_pool="map", attn_pool_num_heads=4, attn_pool_mlp_ratio=4.0,
                                        use_pre_transformer_norm=True, use_rot_pos_emb=True, ref_feat_shape=(2, 2), rope_grid_offset=1.0,
                                        rope_grid_indexing="xy", norm_layer=partial(LayerNorm, eps=1e-5)), 3, 24),
+    "vit_pwee_narrow": (lambda: wee(block_fn=ParallelScalingBlock, drop_path_rate=0.1), 3, 24),
+    "vit_dpwee_narrow": (lambda: wee(block_fn=DiffParallelScalingBlock), 3, 24),
+    "vit_dwee_narrow": (lambda: wee(attn_layer="diff"), 3, 24),
+    "vitamin_narrow": (vitamin, 3, 48),
 }
 
 # Whole nets: arguments, batch, size.
@@ -69,7 +93,8 @@ TIMM = {
         "small_patch8_224", "base_patch8_224", "large_patch14_224", "huge_patch14_224", "giant_patch14_224", "gigantic_patch14_224",
         "base_patch16_224_miil", "base_patch16_rpn_224", "small_patch16_36x1_224", "base_patch32_plus_256", "base_patch16_plus_240",
         "medium_patch16_gap_240", "medium_patch16_gap_256", "medium_patch16_gap_384", "betwixt_patch16_gap_256", "huge_patch14_gap_224",
-        "huge_patch16_gap_448", "giant_patch16_gap_224", "wee_patch16_reg1_gap_256", "little_patch16_reg1_gap_256",
+        "huge_patch16_gap_448", "giant_patch16_gap_224", "wee_patch16_reg1_gap_256",
+        "pwee_patch16_reg1_gap_256", "dwee_patch16_reg1_gap_256", "dlittle_patch16_reg1_gap_256", "dpwee_patch16_reg1_gap_256", "little_patch16_reg1_gap_256",
         "little_patch16_reg4_gap_256", "medium_patch16_reg1_gap_256", "medium_patch16_reg4_gap_256", "mediumd_patch16_reg4_gap_256",
         "mediumd_patch16_reg4_gap_384", "betwixt_patch16_reg1_gap_256", "betwixt_patch16_reg4_gap_256", "betwixt_patch16_reg4_gap_384",
         "base_patch16_reg4_gap_256", "so150m_patch16_reg4_gap_256", "so150m_patch16_reg4_gap_384", "so150m_patch16_reg4_map_256",
@@ -93,5 +118,8 @@ TIMM = {
         "core_tiny_patch16_384", "core_small_patch16_384", "core_base_patch16_224", "core_large_patch14_336",
         "core_gigantic_patch14_448", "lang_large_patch14_448", "lang_gigantic_patch14_448", "spatial_tiny_patch16_512",
         "spatial_small_patch16_512", "spatial_base_patch16_512", "spatial_large_patch14_448", "spatial_gigantic_patch14_448")},
+    **{f"vitamin_{size}": ({"img_size": 224}, 1, 224) for size in (
+        "small_224", "base_224", "large_224", "large_256", "large_336", "large_384", "large2_224", "large2_256", "large2_336", "large2_384",
+        "xlarge_256", "xlarge_336", "xlarge_384")},
     **{f"swin_s3_{size}_224": ({}, 1, 224) for size in ("tiny", "small", "base")},
 }

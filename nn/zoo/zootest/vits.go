@@ -25,5 +25,14 @@ func init() {
 			Registers: 2, NoClass: true, NoPlaces: true, Grid: 2, LayerScale: 1e-5}.Build),
 		"vit_pe_core_narrow": like("vit_pe_core_tiny_patch16_384", zoo.Eva{Patch: 8, Width: 24, Depth: 2, Heads: 3,
 			PreNorm: true, BiasedKeys: true, Grid: 2, ColumnsFirst: true, Offset: 1, AttentionPool: 4, Eps: 1e-5}.Build),
+		"vit_pwee_narrow": dropping(0, .1, like("vit_pwee_patch16_reg1_gap_256", zoo.ViT{Patch: 8, Width: 24, Depth: 2,
+			Heads: 3, Mean: true, NormMean: true, NoEmbedClass: true, Registers: 1, LayerScale: 1e-5, Parallel: true}.Build)),
+		"vit_dpwee_narrow": like("vit_dpwee_patch16_reg1_gap_256", zoo.ViT{Patch: 8, Width: 24, Depth: 2, Heads: 3,
+			Mean: true, NormMean: true, NoEmbedClass: true, Registers: 1, LayerScale: 1e-5, Parallel: true,
+			Differential: true}.Build),
+		"vit_dwee_narrow": like("vit_dwee_patch16_reg1_gap_256", zoo.ViT{Patch: 8, Width: 24, Depth: 2, Heads: 3,
+			Mean: true, NormMean: true, NoEmbedClass: true, Registers: 1, LayerScale: 1e-5, Differential: true}.Build),
+		"vitamin_narrow": like("vitamin_small_224", zoo.ViTamin{Stem: 8, Channels: [2]int{8, 16}, Blocks: [2]int{1, 2},
+			Width: 24, Heads: 3, Depth: 2}.Build),
 	})
 }
