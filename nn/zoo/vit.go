@@ -149,6 +149,9 @@ func (v ViT) of(a nn.Architecture) nn.Architecture {
 	if v.AttentionPool {
 		a.Block = `^(blocks\.\d+|attn_pool)\.`
 	}
+	if v.Parallel { // factors of attention have no layer in a block
+		a.Block = `^(blocks\.\d+)\.`
+	}
 	if v.NoEmbedClass && v.classes() > 0 {
 		a.Positions.Class = v.names().class
 	} else if !v.NoEmbedClass {

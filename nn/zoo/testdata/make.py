@@ -13,6 +13,7 @@ import math
 import os
 import re
 import sys
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 
@@ -183,13 +184,20 @@ def drops(model):
     return found
 
 
+def factor(m):
+    """The factor of timm's differential attention."""
+    return (m.lambda_q1 * m.lambda_k1).sum().exp() - (m.lambda_q2 * m.lambda_k2).sum().exp() + m.lambda_init
+
+
 def exact(model):
-    """Replaces activations whose gradients PyTorch makes with a sixth in float32."""
+    """Replaces activations whose gradients PyTorch makes with a sixth in float32, and factors that timm rounds to float32."""
     for m in model.modules():
         if isinstance(m, nn.Hardswish):
             m.forward = lambda x: x * F.relu6(x + 3) / 6
         elif isinstance(m, nn.Hardsigmoid):
             m.forward = lambda x: F.relu6(x + 3) / 6
+        elif hasattr(m, "_compute_lambda"):
+            m._compute_lambda = partial(factor, m)
 
 
 def initial(model):

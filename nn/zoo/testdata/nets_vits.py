@@ -13,17 +13,8 @@ def vit(**kwargs):
     return VisionTransformer(img_size=24, patch_size=8, embed_dim=24, depth=2, num_heads=3, num_classes=10, **kwargs)
 
 
-def factor(m):
-    """The factor of differential attention, which timm rounds to float32."""
-    return (m.lambda_q1 * m.lambda_k1).sum().exp() - (m.lambda_q2 * m.lambda_k2).sum().exp() + m.lambda_init
-
-
 def wee(**kwargs):
-    net = vit(class_token=False, no_embed_class=True, reg_tokens=1, global_pool="avg", init_values=1e-5, **kwargs)
-    for m in net.modules():
-        if hasattr(m, "_compute_lambda"):
-            m._compute_lambda = partial(factor, m)
-    return net
+    return vit(class_token=False, no_embed_class=True, reg_tokens=1, global_pool="avg", init_values=1e-5, **kwargs)
 
 
 def eva(**kwargs):
