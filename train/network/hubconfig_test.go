@@ -208,8 +208,17 @@ func TestTwins(t *testing.T) {
 			t.Errorf("%s: %q, %v", model, doubt, err)
 		}
 	}
+	// Nets for images of another size have the same layers as a rule.
+	for net, other := range map[string]string{"vit_base_patch16_224": "vit_base_patch16_384",
+		"vit_large_patch14_clip_quickgelu_224": "vit_large_patch14_clip_quickgelu_336",
+		"vit_base_patch16_siglip_gap_224":      "vit_base_patch16_siglip_gap_512"} {
+		if doubt, err := (&Network{arch: net}).sameNet(nil, Meta{Architecture: other}); err != nil || doubt != "" {
+			t.Errorf("weights of %s in %s: %q, %v", other, net, doubt, err)
+		}
+	}
 	for net, other := range map[string]string{"vit_base_patch16_gap_224": "vit_base_patch16_siglip_gap_224",
-		"swinv2_base_window16_256": "swinv2_base_window12to16_192to256"} {
+		"vit_large_patch16_siglip_256": "vit_large_patch16_siglip_512",
+		"swinv2_base_window16_256":     "swinv2_base_window12to16_192to256"} {
 		_, err := (&Network{arch: net}).sameNet(nil, Meta{Architecture: other})
 		if err == nil || !strings.HasSuffix(err.Error(), "give the model "+other) {
 			t.Errorf("weights of %s in %s: %v", other, net, err)
@@ -359,7 +368,7 @@ func TestTransformersConfig(t *testing.T) {
 		{`"dinov3_vit", "hidden_size": 384, "num_hidden_layers": 12, "num_attention_heads": 6, "patch_size": 16, ` +
 			`"use_gated_mlp": true`, square, "vit_small_plus_patch16_dinov3_qkvb", 256, 256, "bilinear", "squash"},
 		{`"dinov3_vit", "hidden_size": 4096, "num_hidden_layers": 40, "num_attention_heads": 32, "patch_size": 16, ` +
-			`"use_gated_mlp": true`, square, "", 256, 256, "bilinear", "squash"},
+			`"use_gated_mlp": true`, square, "vit_7b_patch16_dinov3", 256, 256, "bilinear", "squash"},
 		{`"dinov3_convnext", ` + next + "[3, 3, 9, 3]", square, "convnext_tiny", 256, 256, "bilinear", "squash"},
 		{`"dinov2_with_registers", ` + base + "14", `"size": {"shortest_edge": 256}, "crop_size": 224`,
 			"vit_base_patch14_reg4_dinov2", 224, 256, "", ""},
@@ -380,7 +389,7 @@ func TestTransformersConfig(t *testing.T) {
 			"vit_base_patch16_clip_quickgelu_224", 224, 224, "", ""},
 		{`"siglip", "vision_config": {"model_type": "siglip_vision_model"}`, `"size": {"height": 224, "width": 224}, "resample": 3`,
 			"vit_base_patch16_siglip_224", 224, 224, "bicubic", "squash"},
-		{`"siglip", "vision_config": {` + base + `16, "image_size": 512}`, "", "vit_base_patch16_siglip_384", 0, 0, "", ""},
+		{`"siglip", "vision_config": {` + base + `16, "image_size": 512}`, "", "vit_base_patch16_siglip_512", 0, 0, "", ""},
 		{`"siglip", "vision_config": {"hidden_size": 1152, "num_hidden_layers": 27, "num_attention_heads": 16, "patch_size": 14,
 			"image_size": 384}`, "", "vit_so400m_patch14_siglip_384", 0, 0, "", ""},
 		{`"siglip_vision_model", ` + base + `16, "image_size": [224, 224]`, "", "", 0, 0, "", ""},
