@@ -89,10 +89,12 @@ func init() {
 	dino.Patch = 8
 	dino.timm(nn.Architecture{Name: "vit_small_patch8_224", Summary: "vision transformer, small, patches of 8×8",
 		Reference: "Caron et al., Emerging properties in self-supervised vision transformers, 2021", Resize: 248})
-	miil.timm(nn.Architecture{Name: "vit_base_patch16_224_miil", Summary: "vision transformer, base, without biases of queries",
+	miil.timm(nn.Architecture{Name: "vit_base_patch16_224_miil",
+		Summary:   "vision transformer, base, without biases of queries",
 		Reference: "Ridnik et al., ImageNet-21K pretraining for the masses, 2021", Resize: 256, Interpolation: "bilinear",
 		Mean: zeros3, Std: ones3})
-	rpn.timm(nn.Architecture{Name: "vit_base_patch16_rpn_224", Summary: "vision transformer, base, normalised behind branches",
+	rpn.timm(nn.Architecture{Name: "vit_base_patch16_rpn_224",
+		Summary:   "vision transformer, base, normalised behind branches",
 		Reference: paper, Resize: 248, Mean: half, Std: half})
 	deep.timm(nn.Architecture{Name: "vit_small_patch16_36x1_224", Summary: "vision transformer, small, 36 blocks",
 		Reference: "Touvron et al., Three things everyone should know about vision transformers, 2022", Resize: 248,
@@ -249,7 +251,8 @@ func means() {
 		part      float64
 	}{
 		{"pwee", pwee, 1, 256, .95}, {"dwee", dwee, 1, 256, .95}, {"dlittle", dlittle, 1, 256, .95},
-		{"dpwee", dpwee, 1, 256, .95}, {"wee", scaled(wee, 14, 1280), 1, 256, .95}, {"little", scaled(little, 14, 1792), 1, 256, .95},
+		{"dpwee", dpwee, 1, 256, .95},
+		{"wee", scaled(wee, 14, 1280), 1, 256, .95}, {"little", scaled(little, 14, 1792), 1, 256, .95},
 		{"little", scaled(little, 14, 1792), 4, 256, .95}, {"medium", scaled(vitMedium, 0, 0), 1, 256, .95},
 		{"medium", scaled(vitMedium, 0, 0), 4, 256, .95}, {"mediumd", scaled(vitMedium, 20, 0), 4, 256, .95},
 		{"mediumd", scaled(vitMedium, 20, 0), 4, 384, 1}, {"betwixt", scaled(vitBetwixt, 0, 0), 1, 256, .95},
@@ -290,7 +293,8 @@ func foundations() {
 		{"base", "3", vitBase, 7, 1e-5}, {"large", "3", vitLarge, 7, 1e-5}, {"huge", "3", vitHuge, 7, 0},
 		{"giant", "3", giant, 7, 0}, {"huge", "4", vitHuge, 9, 0}, {"so400m", "4", vitSO400M, 9, 0},
 	} {
-		v.net.Patch, v.net.Registers, v.net.NoEmbedClass, v.net.NoNorm, v.net.LayerScale = 16, v.registers, true, true, v.scale
+		v.net.Patch, v.net.Registers, v.net.LayerScale = 16, v.registers, v.scale
+		v.net.NoEmbedClass, v.net.NoNorm = true, true
 		v.net.timm(nn.Architecture{Name: "vit_" + v.name + "_patch16_radio_v" + v.version,
 			Summary:   "C-RADIOv" + v.version + ", " + v.name,
 			Reference: "Ranzinger et al., AM-RADIO: agglomerative vision foundation model, 2024", Size: 512,

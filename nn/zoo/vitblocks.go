@@ -1,6 +1,8 @@
 package zoo
 
 import (
+	"cmp"
+	"fmt"
 	"math"
 
 	G "gorgonia.org/gorgonia"
@@ -9,6 +11,112 @@ import (
 	"onlinerna/nn/op"
 	"onlinerna/nn/op/expr"
 )
+
+// norm is a normalisation of rows.
+func (v ViT) norm(b layer, name string, x *G.Node) *G.Node {
+	if v.RMSNorm {
+		return b.RMSNorm(name, x, v.Eps)
+	}
+	return b.LayerNorm(name, x, v.Eps)
+}
+
+// linear is a linear layer of a block behind attention.
+func (v ViT) linear(b layer, name string, x *G.Node, out int) *G.Node {
+	if b.Err() != nil {
+		return nil
+	}
+	return b.Apply(name, op.Linear{}, append([]*G.Node{x}, v.linearParams(b, name, out, x.Shape()[1])...)...)
+}
+
+// linearParams are the parameters of such a layer.
+func (v ViT) linearParams(b layer, name string, out, in int) []*G.Node {
+	list := []*G.Node{b.matrix(name, out, in)}
+	if !v.NoLinearBias {
+		list = append(list, b.AddParam(nn.Param{Name: name + ".bias", Shape: op.Shape{out}, BiasOrNorm: true,
+			Init: nn.FanInUniform(in)}))
+	}
+	return list
+}
+
+// block adds attention(norm x) to x, then perceptron(norm y) to the sum y, for the rows x of n images; with PostNorm
+// norm(attention x), then norm(perceptron y). number is the block's, and drop the probability of dropping either in
+// Train.
+func (v ViT) block(b layer, name string, x *G.Node, n, number int, drop float64) *G.Node {
+	of := v.names()
+	for i, branch := range []func(b layer, name string, x *G.Node, n, number int) *G.Node{v.attention, v.perceptron} {
+		norm := []string{name + of.norm1, name + of.norm2}[i]
+		y := x
+		if !v.PostNorm {
+			y = v.norm(b, norm, y)
+		}
+		y = branch(b, name, y, n, number)
+		if v.PostNorm {
+			y = v.norm(b, norm, y)
+		} else {
+			y = v.scale(b, fmt.Sprintf("%s.ls%d", name, i+1), y)
+		}
+		x = b.rowResidual(fmt.Sprintf("%s.drop_path%d", name, i+1), y, x, n, drop)
+	}
+	return x
+}
+
+// attention is that of a block.
+func (v ViT) attention(b layer, name string, x *G.Node, n, number int) *G.Node {
+	of := v.names()
+	var lambdas []*G.Node
+	if v.Differential {
+		lambdas = v.lambdas(b, name+".attn")
+	}
+	qkv := []*G.Node{x, b.AddParam(nn.Param{Name: name + of.qkvWeight, Shape: op.Shape{3 * v.Width, v.Width},
+		Init: nn.FanInUniform(v.Width)})}
+	if !v.NoQKVBias {
+		qkv = append(qkv, b.AddParam(nn.Param{Name: name + of.qkvBias, Shape: op.Shape{3 * v.Width}, BiasOrNorm: true}))
+	}
+	y := b.Apply(name+".qkv", op.Linear{}, qkv...)
+	if v.Differential { // its normalisation follows the last layer in the state dict
+		proj := v.linearParams(b, name+of.proj, v.Width, v.Width)
+		y = v.difference(b, name+".attn", y, n, number, lambdas)
+		y = b.Apply(name+of.proj, op.Linear{}, append([]*G.Node{y}, proj...)...)
+		return b.rowDropout(name+of.dropProj, y, n, v.Dropout)
+	}
+	y = b.selfAttention(name+".attention", y, n, nn.Attention{Heads: v.Heads, Dropout: v.AttentionDropout})
+	if v.ScaleNorms {
+		y = v.norm(b, name+".attn.norm", y)
+	}
+	return b.rowDropout(name+of.dropProj, v.linear(b, name+of.proj, y, v.Width), n, v.Dropout)
+}
+
+// perceptron is that of a block.
+func (v ViT) perceptron(b layer, name string, x *G.Node, n, _ int) *G.Node {
+	of := v.names()
+	if v.vitamin != nil {
+		return v.vitamin.perceptron(b, name+".mlp", x)
+	}
+	y := b.rowDropout(name+of.dropExpand, v.expand(b, name, of.expand, x), n, v.Dropout)
+	if v.ScaleNorms {
+		y = v.norm(b, name+".mlp.norm", y)
+	}
+	return b.rowDropout(name+of.dropContract, v.linear(b, name+of.contract, y, v.Width), n, v.Dropout)
+}
+
+// expand is the first layer of a perceptron, and its activation.
+func (v ViT) expand(b layer, name, layer string, x *G.Node) *G.Node {
+	if v.SwiGLU {
+		linear := func(name string, x *G.Node, out int) *G.Node { return v.linear(b, name, x, out) }
+		return b.swiGLU(name+".mlp", x, v.hidden(), v.SeparateMLP, linear)
+	}
+	act := (*nn.Builder).GELU
+	switch {
+	case v.QuickGELU:
+		act = quickGELU
+	case v.GELUTanh:
+		act = (*nn.Builder).GELUTanh
+	}
+	return act(b.Builder, name+".gelu", v.linear(b, name+layer, x, v.hidden()))
+}
+
+// hidden is the number of elements of a block's hidden layer.
+func (v ViT) hidden() int { return cmp.Or(v.Hidden, 4*v.Width) }
 
 // lambda begins the names of the parameters of differential attention's factor.
 const lambda = "lambda_"
@@ -43,7 +151,8 @@ func (v ViT) difference(b layer, name string, qkv *G.Node, n, number int, lambda
 	}
 	initial := .8 - .6*math.Exp(-.3*float64(number))
 	factor := expr.Arg(0).Exp().Sub(expr.Arg(1).Exp()).Add(expr.Const(initial))
-	by := b.Map(name+".factor", factor, product(".product1", lambdas[0], lambdas[1]), product(".product2", lambdas[2], lambdas[3]))
+	by := b.Map(name+".factor", factor, product(".product1", lambdas[0], lambdas[1]),
+		product(".product2", lambdas[2], lambdas[3]))
 	by = b.Expand(name+".factors", b.Reshape(name+".factor.one", by, 1), c)
 	y := b.Map(name+".difference", expr.Arg(0).Sub(expr.Arg(1).Mul(expr.Arg(2))), first, second, by)
 	const eps = 1e-5

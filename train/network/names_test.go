@@ -86,8 +86,8 @@ func TestNamesOfAuthors(t *testing.T) {
 	facebook := [][2]string{{`^reg_token`, "storage_tokens"}, {`gamma_([12])`, "ls$1.gamma"}, {`fc1_g`, "w1"}, {`fc1_x`, "w2"},
 		{`(attn\.)q_bias`, "${1}qkv.bias=3"}, {`.*v_bias|^head.*`, ""}}
 	gated := slices.Insert(slices.Clone(facebook), 0, [2]string{`fc2`, "w3"})
-	tower := [][2]string{{`^head.*`, ""}, {`q_proj\.bias`, "q_bias"}, {`v_proj\.bias`, "v_bias"}, {`attn\.norm`, "attn.inner_attn_ln"},
-		{`mlp\.norm`, "mlp.ffn_ln"}, {`fc1_g`, "w1"}, {`fc1_x`, "w2"}, {`fc2`, "w3"}, {`^`, "visual."}}
+	tower := [][2]string{{`^head.*`, ""}, {`q_proj\.bias`, "q_bias"}, {`v_proj\.bias`, "v_bias"},
+		{`attn\.norm`, "attn.inner_attn_ln"}, {`mlp\.norm`, "mlp.ffn_ln"}, {`fc1_g`, "w1"}, {`fc1_x`, "w2"}, {`fc2`, "w3"}, {`^`, "visual."}}
 	encoder := [][2]string{{`^head.*`, ""}, {`attn_pool\.q\.(.*)`, "attn_pool.attn.in_proj_$1=3"}, {`attn_pool\.kv.*`, ""},
 		{`attn_pool\.proj`, "attn_pool.attn.out_proj"}, {`attn_pool\.norm`, "attn_pool.layernorm"}, {`latent`, "probe"},
 		{`fc1`, "c_fc"}, {`fc2`, "c_proj"}, {`attn\.qkv\.`, "attn.in_proj_"}, {`attn\.proj`, "attn.out_proj"},
