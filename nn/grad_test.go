@@ -24,9 +24,11 @@ var everyLayer = Architecture{
 		x = b.Conv("conv2", x, Conv{Filters: 3, Kernel: 2, Width: 3, Pad: 1, PadWidth: 2, Dilation: 2})
 		x = b.AvgPool("avgpool", x, 2, 1, 1)
 		y := b.GlobalAvgPool("global", x)
-		x = b.Map("rows", x0.Mul(x1), x, b.Param("row", Init{Uniform, 1, 0}, 1, 1, 1, x.Shape()[3]))
-		x = b.Map("planes", x0.Add(x1.Square()), b.Param("plane", Init{Uniform, 1, 0}, 1, 3, x.Shape()[2], 1), x)
-		s := b.Map("grid", x0.Mul(x1), b.Param("column", Init{Uniform, 1, 0}, 1, 3, 1, 1), b.Reduce("line", x, op.Mean, 1, 3))
+		x = b.Map("rows", x0.Mul(x1), x, b.Param("row", Init{Distribution: Uniform, Scale: 1}, 1, 1, 1, x.Shape()[3]))
+		x = b.Map("planes", x0.Add(x1.Square()),
+			b.Param("plane", Init{Distribution: Uniform, Scale: 1}, 1, 3, x.Shape()[2], 1), x)
+		s := b.Map("grid", x0.Mul(x1), b.Param("column", Init{Distribution: Uniform, Scale: 1}, 1, 3, 1, 1),
+			b.Reduce("line", x, op.Mean, 1, 3))
 		x = b.Scale("scaled", x, s)
 		x = b.Linear("fc1", b.Flatten("flatten", x), 3)
 		return b.Linear("fc2", b.Add("add", x, y), b.Config().Classes)

@@ -1,6 +1,7 @@
 package nn
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
@@ -12,6 +13,8 @@ type Init struct {
 	Distribution Distribution
 	Scale        float64 // standard deviation, bound or value
 	Mean         float64 // of Normal
+
+	Second *Init // of the second half of the values; nil means the same
 }
 
 // Distribution is the distribution of the initial values of a parameter.
@@ -25,6 +28,11 @@ const (
 )
 
 func (i Init) String() string {
+	if i.Second != nil {
+		first := i
+		first.Second = nil
+		return fmt.Sprintf("%v, in the second half %v", first, *i.Second)
+	}
 	switch i.Distribution {
 	case Constant:
 		return fmt.Sprintf("constant %g", i.Scale)
@@ -55,6 +63,19 @@ func FanInUniform(fanIn int) Init {
 func (i Init) fill(dst any, seed uint64, name string) error {
 	if i.Distribution > Uniform {
 		return fmt.Errorf("unknown distribution %d", i.Distribution)
+	}
+	if second := i.Second; second != nil {
+		i.Second = nil
+		var halves [2]any
+		switch d := dst.(type) {
+		case []float32:
+			halves = [2]any{d[:len(d)/2], d[len(d)/2:]}
+		case []float64:
+			halves = [2]any{d[:len(d)/2], d[len(d)/2:]}
+		default:
+			return i.fill(dst, seed, name)
+		}
+		return errors.Join(i.fill(halves[0], seed, name), second.fill(halves[1], seed, name+".second"))
 	}
 	switch d := dst.(type) {
 	case []float32:

@@ -2,6 +2,7 @@ package nn
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -116,7 +117,8 @@ func TestZeroInitResidual(t *testing.T) {
 }
 
 func TestFillIsAFunctionOfSeedNameAndIndex(t *testing.T) {
-	for _, init := range []Init{{Normal, 2, 0}, {Normal, 2, 5}, {Uniform, 3, 0}} {
+	for _, init := range []Init{{Distribution: Normal, Scale: 2},
+		{Distribution: Normal, Scale: 2, Mean: 5}, {Distribution: Uniform, Scale: 3}} {
 		p := &Param{Name: "a", Shape: op.Shape{101}, Init: init}
 		x := filled(t, p, 1)
 		for i, v := range filled(t, p, 1) {
@@ -202,5 +204,23 @@ func TestMean(t *testing.T) {
 		if v != 5+x[i] {
 			t.Fatalf("element %d is %g, want 5 + %g", i, v, x[i])
 		}
+	}
+}
+
+// The second half of the values may have another distribution.
+func TestInitOfHalves(t *testing.T) {
+	i := Init{Distribution: Normal, Scale: .5, Second: &Init{Scale: 3}}
+	whole, first := make([]float64, 8), make([]float64, 4)
+	if err := i.fill(whole, 1, "x"); err != nil {
+		t.Fatal(err)
+	}
+	if err := (Init{Distribution: Normal, Scale: .5}).fill(first, 1, "x"); err != nil {
+		t.Fatal(err)
+	}
+	if want := append(first, 3, 3, 3, 3); !slices.Equal(whole, want) {
+		t.Errorf("%v, want %v", whole, want)
+	}
+	if want := "normal, standard deviation 0.5, in the second half constant 3"; i.String() != want {
+		t.Errorf("%s, want %s", i, want)
 	}
 }

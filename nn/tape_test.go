@@ -75,7 +75,7 @@ func bindModel(t testing.TB, m *Model, seed uint64) {
 	bind(t, m.Labels, op.Tensor{Data: labels})
 	if m.Images == nil {
 		x := op.New(op.T(dt, m.Input.Shape()...))
-		if err := (Init{Normal, 1, 0}).fill(x.Data, seed, "input"); err != nil {
+		if err := (Init{Distribution: Normal, Scale: 1}).fill(x.Data, seed, "input"); err != nil {
 			t.Fatal(err)
 		}
 		bind(t, m.Input, x)

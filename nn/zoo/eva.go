@@ -14,7 +14,7 @@ import (
 )
 
 // Eva are the options of a vision transformer with rotary positions: timm's Eva, whose head takes the mean of the
-// patches.
+// patches unless options say otherwise.
 type Eva struct {
 	Patch  int // height and width of a patch, which divide those of the image; timm's patch_size
 	Width  int // elements of a token, divided equally among the heads; timm's embed_dim
@@ -31,11 +31,34 @@ type Eva struct {
 	// ref_feat_shape. Those of DINOv3 are scaled otherwise.
 	Grid int
 
+	NoRope      bool    // no rotary positions: timm's use_rot_pos_emb=False
+	Temperature float64 // base of the periods of rotary positions; 0 means 10,000, or 100 with DINOv3: rope_temperature
+	Offset      float64 // number of the first row and column; 0 with DINOv3: timm's rope_grid_offset
+
+	// ColumnsFirst rotates the first half of the pairs by the patch's column, the others by its row: timm's
+	// rope_grid_indexing="xy".
+	ColumnsFirst bool
+
+	NoPlaces     bool // no trained positions: timm's use_abs_pos_emb=False
+	NoEmbedClass bool // only tokens of patches have trained positions: timm's no_embed_class
+	NoClass      bool // no class token: timm's class_token=False
+
+	Token         bool // the head takes the class token, normalised: timm's global_pool="token"
+	AttentionPool int  // heads of attention to all tokens from a trained query, for the head; 0: none; global_pool="map"
+	NoNorm        bool // nothing is normalised behind the last block: timm's use_post_transformer_norm, use_fc_norm=False
+	PreNorm       bool // tokens are normalised before the first block, and patches have no bias; use_pre_transformer_norm
+
+	// PostNorm normalises results of attention and of perceptrons instead of their inputs: timm's use_post_norm.
+	PostNorm bool
+
 	Registers  int     // trained tokens behind the class token: timm's num_reg_tokens
 	LayerScale float64 // initial factor of each element of a residual branch; 0 means no factors; timm's init_values
 
 	NoQKVBias   bool // queries and values have no bias, as keys: timm's qkv_bias=False
 	SeparateQKV bool // queries, keys and values have a matrix each: timm's qkv_fused=False
+
+	BiasedKeys bool // keys have a bias, too: timm's attn_type="rope"
+	ScaleHeads bool // results of heads are normalised: timm's scale_attn_inner
 
 	SwiGLU      bool // the hidden layer is a product with SiLU of another's: timm's swiglu_mlp
 	SeparateMLP bool // both have a matrix each, also with ScaleMLP: timm's swiglu_align_to above 0
@@ -57,14 +80,26 @@ type Eva struct {
 func (v Eva) of(a nn.Architecture) nn.Architecture {
 	a.Init, a.Build, a.MinSize = evaInitial, v.Build, v.Patch
 	a.Block = `^(blocks\.\d+)\.` // factors of residual branches have no layer in it
-	if !v.DINOv3 {
+	if v.AttentionPool > 0 {
+		a.Block = `^(blocks\.\d+|attn_pool)\.`
+	}
+	switch {
+	case v.DINOv3 || v.NoPlaces:
+	case v.NoEmbedClass:
+		a.Positions = nn.Positions{Name: timmNames.place, Class: timmNames.class}
+	default:
 		a.Positions = nn.Positions{Name: timmNames.place, First: v.first()}
 	}
 	return a
 }
 
 // first is the number of tokens before those of patches.
-func (v Eva) first() int { return 1 + v.Registers }
+func (v Eva) first() int {
+	if v.NoClass {
+		return v.Registers
+	}
+	return 1 + v.Registers
+}
 
 // Build adds the layers to b.
 func (v Eva) Build(builder *nn.Builder, x *G.Node) *G.Node {
@@ -73,6 +108,15 @@ func (v Eva) Build(builder *nn.Builder, x *G.Node) *G.Node {
 		least(0, "Depth", "Hidden", "Grid", "Registers", "LayerScale", "Eps").
 		multiple("Width", "Heads").that(v.Width/max(v.Heads, 1)%4 == 0, "Width", "divisible by 4·Heads").
 		that(!v.DINOv3 || v.Grid == 0, "Grid", "0 with DINOv3").
+		least(0, "Temperature", "Offset", "AttentionPool").
+		that(!v.DINOv3 || v.Offset == 0, "Offset", "0 with DINOv3").
+		that(!v.NoRope || !v.DINOv3, "NoRope", "false with DINOv3").
+		that(!v.NoClass || !v.NoEmbedClass, "NoEmbedClass", "false with NoClass").
+		that(!v.Token || !v.NoClass && v.AttentionPool == 0, "Token", "false with NoClass or AttentionPool").
+		that(v.Width%max(v.AttentionPool, 1) == 0, "AttentionPool", "0 or a divisor of Width").
+		that(!v.NoNorm || !v.Token && v.AttentionPool == 0, "NoNorm", "false with Token or AttentionPool").
+		that(!v.PostNorm || v.LayerScale == 0, "LayerScale", "0 with PostNorm").
+		that(!v.BiasedKeys || !v.NoQKVBias && !v.SeparateQKV, "BiasedKeys", "false with NoQKVBias or SeparateQKV").
 		that(!v.SeparateMLP || v.SwiGLU, "SeparateMLP", "false without SwiGLU").
 		probability("Dropout", "AttentionDropout")
 	v.Depth, v.Hidden, v.Eps = cmp.Or(v.Depth, 12), cmp.Or(v.Hidden, 4*v.Width), cmp.Or(v.Eps, rowEps)
@@ -83,44 +127,86 @@ func (v Eva) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	n, first, height, width := s[0], v.first(), s[2]/v.Patch, s[3]/v.Patch
 	tokens := first + height*width
 	r := rope{height: height, width: width, first: first, heads: v.Heads, head: v.Width / v.Heads,
-		centred: v.DINOv3, grid: v.Grid}
-	r.tables(b)
-	all := []*G.Node{b.Expand("class", b.embedding(timmNames.class, 1, v.Width), n, 1, v.Width)}
+		centred: v.DINOv3, grid: v.Grid, temperature: v.Temperature, offset: v.Offset, columnsFirst: v.ColumnsFirst}
+	if !v.NoRope {
+		r.tables(b)
+	}
+	var all []*G.Node
+	if !v.NoClass {
+		all = append(all, b.Expand("class", b.embedding(timmNames.class, 1, v.Width), n, 1, v.Width))
+	}
 	if v.Registers > 0 {
 		more := b.embedding(registers, v.Registers, v.Width)
 		all = append(all, b.Expand("registers", more, n, v.Registers, v.Width))
 	}
-	var place *G.Node
-	if !v.DINOv3 {
-		place = b.embedding(timmNames.place, tokens, v.Width)
+	located := func(y *G.Node) *G.Node { return y }
+	if !v.DINOv3 && !v.NoPlaces {
+		places := tokens
+		if v.NoEmbedClass {
+			places = height * width
+		}
+		place := b.embedding(timmNames.place, places, v.Width)
+		located = func(y *G.Node) *G.Node { return b.Map("places", expr.Arg(0).Add(expr.Arg(1)), y, place) }
 	}
-	y := b.Conv(timmNames.patches, x, nn.Conv{Filters: v.Width, Kernel: v.Patch, Stride: v.Patch, Bias: true})
-	y = b.Concat("tokens", 1, append(all, b.Apply("patches", op.Tokens{}, y))...)
-	if place != nil {
-		y = b.Map("places", expr.Arg(0).Add(expr.Arg(1)), y, place)
+	y := b.Conv(timmNames.patches, x, nn.Conv{Filters: v.Width, Kernel: v.Patch, Stride: v.Patch, Bias: !v.PreNorm})
+	y = b.Apply("patches", op.Tokens{}, y)
+	if v.NoEmbedClass {
+		y = located(y)
+	}
+	if len(all) > 0 {
+		y = b.Concat("tokens", 1, append(all, y)...)
+	}
+	if !v.NoEmbedClass {
+		y = located(y)
 	}
 	y = b.rowDropout(timmNames.dropPlaces, b.Reshape("rows", y, n*tokens, v.Width), n, v.Dropout)
+	if v.PreNorm {
+		y = b.LayerNorm(preNorm, y, v.Eps)
+	}
 	for i := range v.Depth {
 		y = v.block(b, fmt.Sprintf(timmNames.block, i), y, n, r, b.Config().DropPathAt(i, v.Depth))
 	}
-	y = b.Slice("all_patches", b.Reshape("by_image", y, n, tokens, v.Width), 1, first, tokens)
-	if v.DINOv3 {
-		y = b.LayerNorm(timmNames.norm, y, v.Eps)
-	}
-	y = b.GlobalAvgPool("pool", b.Apply("planes", op.Planes{Height: height, Width: width}, y))
-	if !v.DINOv3 {
-		y = b.LayerNorm("fc_norm", y, v.Eps)
-	}
+	y = v.pool(b, y, n, height, width)
 	return b.Linear(timmNames.head, b.Dropout("head_drop", y, b.Config().Dropout), b.Config().Classes)
 }
 
-// block adds attention(norm x) to x, then perceptron(norm y) to the sum y, for the rows x of n images. drop is the
-// probability of dropping either in Train.
+// pool makes the head's inputs from the rows y of n images.
+func (v Eva) pool(b layer, y *G.Node, n, height, width int) *G.Node {
+	first, tokens := v.first(), v.first()+height*width
+	if v.AttentionPool > 0 {
+		pool := ViT{Width: v.Width, Heads: v.AttentionPool, Eps: v.Eps}
+		return pool.attend(b, "attn_pool", b.LayerNorm(timmNames.norm, y, v.Eps), n)
+	}
+	y = b.Reshape("by_image", y, n, tokens, v.Width)
+	if v.Token {
+		y = b.Reshape("class_rows", b.Slice("class_token", y, 1, 0, 1), n, v.Width)
+		return b.LayerNorm(timmNames.norm, y, v.Eps)
+	}
+	if first > 0 {
+		y = b.Slice("all_patches", y, 1, first, tokens)
+	}
+	if v.DINOv3 && !v.NoNorm {
+		y = b.LayerNorm(timmNames.norm, y, v.Eps)
+	}
+	y = b.GlobalAvgPool("pool", b.Apply("planes", op.Planes{Height: height, Width: width}, y))
+	if v.DINOv3 || v.NoNorm {
+		return y
+	}
+	return b.LayerNorm(meanNorm, y, v.Eps)
+}
+
+// block adds attention(norm x) to x, then perceptron(norm y) to the sum y, for the rows x of n images; with PostNorm
+// norm(attention x), then norm(perceptron y). drop is the probability of dropping either in Train.
 func (v Eva) block(b layer, name string, x *G.Node, n int, r rope, drop float64) *G.Node {
 	gamma := b.factors(v.LayerScale, v.Width, name+".gamma_1", name+".gamma_2")
-	y := v.attention(b, name, b.LayerNorm(name+timmNames.norm1, x, v.Eps), n, r)
+	before := func(norm string, x *G.Node) *G.Node { return b.LayerNorm(name+norm, x, v.Eps) }
+	after := func(_ string, x *G.Node) *G.Node { return x }
+	if v.PostNorm {
+		before, after = after, before
+	}
+	y := after(timmNames.norm1, v.attention(b, name, before(timmNames.norm1, x), n, r))
 	x = b.rowResidual(name+".drop_path1", b.times(name+".scaled1", y, gamma[0]), x, n, drop)
-	y = v.perceptron(b, name+".mlp", b.LayerNorm(name+timmNames.norm2, x, v.Eps), n)
+	y = after(timmNames.norm2, v.perceptron(b, name+".mlp", before(timmNames.norm2, x), n))
 	return b.rowResidual(name+".drop_path2", b.times(name+".scaled2", y, gamma[1]), x, n, drop)
 }
 
@@ -128,14 +214,22 @@ func (v Eva) block(b layer, name string, x *G.Node, n int, r rope, drop float64)
 func (v Eva) attention(b layer, block string, x *G.Node, n int, r rope) *G.Node {
 	name := block + ".attn"
 	y := b.Apply(name+".qkv", op.Linear{}, append([]*G.Node{x}, v.qkv(b, name)...)...)
-	y = b.selfAttention(block+".attention", r.rotate(b, name+".rope", y, n), n,
-		nn.Attention{Heads: v.Heads, Dropout: v.AttentionDropout})
+	if !v.NoRope {
+		y = r.rotate(b, name+".rope", y, n)
+	}
+	y = b.selfAttention(block+".attention", y, n, nn.Attention{Heads: v.Heads, Dropout: v.AttentionDropout})
+	if v.ScaleHeads {
+		y = b.LayerNorm(name+".norm", y, v.Eps)
+	}
 	return b.rowDropout(block+timmNames.dropProj, b.Linear(block+timmNames.proj, y, v.Width), n, v.Dropout)
 }
 
-// qkv are the matrix that makes queries, keys and values, and the bias, which keys lack.
+// qkv are the matrix that makes queries, keys and values, and the bias, which keys lack as a rule.
 func (v Eva) qkv(b layer, name string) []*G.Node {
 	c := v.Width
+	if v.BiasedKeys {
+		return []*G.Node{b.matrix(name+".qkv", 3*c, c), b.bias(name+".qkv", 3*c)}
+	}
 	bias := func(name string) *G.Node {
 		if v.NoQKVBias {
 			return nil
@@ -161,17 +255,10 @@ func (v Eva) qkv(b layer, name string) []*G.Node {
 
 // perceptron is that of a block.
 func (v Eva) perceptron(b layer, name string, x *G.Node, n int) *G.Node {
-	gated := expr.Arg(0).Mul(expr.Arg(0).Sigmoid()).Mul(expr.Arg(1))
-	switch {
-	case !v.SwiGLU:
+	if v.SwiGLU {
+		x = b.swiGLU(name, x, v.Hidden, v.SeparateMLP || v.ScaleMLP, b.Linear)
+	} else {
 		x = b.GELU(name+".gelu", b.Linear(name+".fc1", x, v.Hidden))
-	case v.SeparateMLP || v.ScaleMLP:
-		gate := b.Linear(name+".fc1_g", x, v.Hidden)
-		x = b.Map(name+".act", gated, gate, b.Linear(name+".fc1_x", x, v.Hidden))
-	default:
-		x = b.Linear(name+".fc1", x, 2*v.Hidden)
-		gate := b.Slice(name+".gate", x, 1, 0, v.Hidden)
-		x = b.Map(name+".act", gated, gate, b.Slice(name+".gated", x, 1, v.Hidden, 2*v.Hidden))
 	}
 	x = b.rowDropout(name+".drop1", x, n, v.Dropout)
 	if v.ScaleMLP {

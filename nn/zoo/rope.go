@@ -1,6 +1,7 @@
 package zoo
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -23,29 +24,37 @@ type rope struct {
 	centred bool
 	grid    int
 
+	temperature  float64 // base of the periods; 0 means 100 if centred, else 10,000
+	offset       float64 // is added to the numbers of rows and columns
+	columnsFirst bool    // the column rotates the first half of the pairs
+
 	cos, sin *G.Node // [1, tokens, elements of query, key and value]
 }
 
 // angles are those of the pairs of a head in a patch.
 func (r rope) angles(row, column int) []float64 {
-	temperature := 10_000.
+	temperature := cmp.Or(r.temperature, 10_000)
 	if r.centred {
-		temperature = 100
+		temperature = cmp.Or(r.temperature, 100)
 	}
 	at := func(i, n int) float64 {
 		switch {
 		case r.centred:
 			return 2 * math.Pi * ((2*float64(i)+1)/float64(n) - 1)
 		case r.grid > 0:
-			return float64(i*r.grid) / float64(n)
+			return (float64(i) + r.offset) / float64(n) * float64(r.grid)
 		}
-		return float64(i)
+		return float64(i) + r.offset
+	}
+	first, second := at(row, r.height), at(column, r.width)
+	if r.columnsFirst {
+		first, second = second, first
 	}
 	n := r.head / 4
 	a := make([]float64, 2*n)
 	for k := range n {
 		period := math.Pow(temperature, float64(k)/float64(n))
-		a[k], a[n+k] = at(row, r.height)/period, at(column, r.width)/period
+		a[k], a[n+k] = first/period, second/period
 	}
 	return a
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	G "gorgonia.org/gorgonia"
@@ -58,11 +59,14 @@ type Swin struct {
 	// torchvision's SwinTransformerBlockV2 and PatchMergingV2.
 	V2 bool
 
-	// Timm has timm's names, its initial values, and windows no larger than a stage's images. It is for V2.
+	// Timm has timm's names, its initial values, and windows no larger than a stage's images.
 	Timm bool
 
+	// Windows are the heights and widths of windows of each stage, for Timm; 0 means Window for all: timm's window_size.
+	Windows [4]int
+
 	// Pretrained are the heights of windows, of each stage, by which offsets between tokens are measured: those of weights
-	// that were trained with smaller ones. 0 means Window. They are timm's pretrained_window_sizes, for Timm.
+	// that were trained with smaller ones. 0 means Window. They are timm's pretrained_window_sizes, for Timm and V2.
 	Pretrained [4]int
 
 	// Window and WindowWidth are the height and the width of a window in patches; 0 means 7 and as wide as high. They are
@@ -87,7 +91,7 @@ const swinEps = 1e-5
 // swinStage has the extents of a stage's images, and its windows.
 type swinStage struct {
 	n, height, width, channels int
-	pretrained                 int
+	stage, pretrained          int
 	window                     window // of every second block
 }
 
@@ -101,8 +105,10 @@ func (o Swin) Build(builder *nn.Builder, x *G.Node) *G.Node {
 		that(!o.V2 || o.Window > 1, "Window", "at least 2 with V2").
 		that(!o.V2 || o.WindowWidth != 1, "WindowWidth", "0 or at least 2 with V2").
 		that(int(float64(o.Width)*o.MLPRatio) > 0, "MLPRatio", "at least 1/Width").
-		that(!o.Timm || o.V2, "Timm", "false without V2").least(0, "Pretrained").
-		that(o.Timm || o.Pretrained == [4]int{}, "Pretrained", "0 without Timm")
+		least(0, "Windows").that(o.Timm || o.Windows == [4]int{}, "Windows", "0 without Timm").
+		that(slices.Max(o.Windows[:]) <= 128, "Windows", "at most 128").
+		that(o.Windows == [4]int{} || slices.Min(o.Windows[:]) > 1, "Windows", "numbers of at least 2, or 0 all").
+		least(0, "Pretrained").that(o.Timm && o.V2 || o.Pretrained == [4]int{}, "Pretrained", "0 without Timm and V2")
 	of := o.names()
 	if !b.multipleOf(x, o.Patch) {
 		return nil
@@ -119,7 +125,7 @@ func (o Swin) Build(builder *nn.Builder, x *G.Node) *G.Node {
 		if i > 0 {
 			x = o.merge(b, of.merge(i), x, &s)
 		}
-		s.pretrained = o.Pretrained[i]
+		s.stage, s.pretrained = i, o.Pretrained[i]
 		o.windows(b, of.stage(i)+".mask", &s, o.Heads<<i)
 		for j := range blocks {
 			k := s
@@ -139,11 +145,14 @@ func (o Swin) Build(builder *nn.Builder, x *G.Node) *G.Node {
 // windows sets those of a stage. Along an extent that one window covers nothing is shifted.
 func (o Swin) windows(b layer, mask string, s *swinStage, heads int) {
 	rows, columns := o.Window, cmp.Or(o.WindowWidth, o.Window)
+	if n := o.Windows[s.stage]; n > 0 {
+		rows, columns = n, n
+	}
 	if o.Timm {
 		rows, columns = min(rows, s.height), min(columns, s.width)
 		if s.height%rows != 0 || s.width%columns != 0 {
 			b.Fail(fmt.Errorf("windows of %d×%d tokens do not divide images of %d×%d: choose an input size of %d", rows, columns,
-				s.height, s.width, 8*o.Patch*o.Window))
+				s.height, s.width, 8*o.Patch*max(o.Windows[3], o.Window)))
 			return
 		}
 	}
@@ -189,7 +198,7 @@ func (o Swin) block(b layer, name string, x *G.Node, s swinStage, drop float64) 
 // normed is a branch behind its normalisation, or before it in V2. timm's parameters of the normalisation follow those
 // of the branch.
 func (o Swin) normed(b layer, name string, x *G.Node, channels int, branch func(*G.Node) *G.Node) *G.Node {
-	if o.Timm {
+	if o.Timm && o.V2 {
 		y := branch(x)
 		_, after := o.norm(b, name, channels)
 		return after(y)
@@ -212,30 +221,44 @@ func (o Swin) norm(b layer, name string, channels int) (before, after func(*G.No
 // merge makes one token of 2×2, with twice the channels.
 func (o Swin) merge(b layer, name string, x *G.Node, s *swinStage) *G.Node {
 	c := s.channels
-	weight := b.matrix(name+".reduction", 2*c, 4*c)
+	width := 4 * c
+	if o.V2 {
+		width = 2 * c
+	}
+	var weight *G.Node
+	var before, after func(*G.Node) *G.Node
+	parts := []func(){func() { weight = b.matrix(name+".reduction", 2*c, 4*c) },
+		func() { before, after = o.norm(b, name+".norm", width) }}
+	if o.Timm && !o.V2 {
+		slices.Reverse(parts)
+	}
+	for _, add := range parts {
+		add()
+	}
 	x = b.Reshape(name+".grid", x, 1, s.n, s.height, s.width, c)
 	if odd := []int{0, 0, s.height % 2, s.width % 2, 0}; odd[2]+odd[3] > 0 {
 		x = b.Pad(name+".padded", x, make([]int, 5), odd)
 	}
 	s.height, s.width, s.channels = (s.height+1)/2, (s.width+1)/2, 2*c
 	x = b.Permute(name+".quads", b.Reshape(name+".cut", x, s.n*s.height, 2, s.width, 2, c), 0, 2, 3, 1, 4)
-	width := 4 * c
-	if o.V2 {
-		width = 2 * c
-	}
-	before, after := o.norm(b, name+".norm", width)
 	x = before(b.Reshape(name+".rows", x, s.n*s.height*s.width, 4*c))
 	return after(b.Apply(name+".reduction", op.Linear{}, x, weight))
 }
 
-// resNorm finds timm's normalisations of branches, which start as 0.
+// resNorm finds timm's normalisations of branches, which start as 0 in V2.
 var resNorm = regexp.MustCompile(`\.blocks\.\d+\.norm[12]\.weight$`)
+
+// swinV2Initial is the initial distribution of a parameter of timm's V2.
+func swinV2Initial(p nn.Param) nn.Init {
+	if resNorm.MatchString(p.Name) {
+		return nn.Init{}
+	}
+	return swinInitial(p)
+}
 
 // swinInitial is the initial distribution of a parameter.
 func swinInitial(p nn.Param) nn.Init {
 	switch {
-	case resNorm.MatchString(p.Name):
-		return nn.Init{}
 	case p.Init.Distribution == nn.Constant && p.Init.Scale != 0: // of norms, and of V2's cosines
 		return p.Init
 	case len(p.Shape) == 4:

@@ -18,34 +18,65 @@ func init() {
 	}{
 		{"tiny", "8", tiny, 8, 256}, {"tiny", "16", tiny, 16, 256},
 		{"small", "8", small, 8, 256}, {"small", "16", small, 16, 256},
-		{"base", "8", base, 8, 256}, {"base", "16", base, 16, 256},
-		{"base", "12to16_192to", base, 16, 256}, {"base", "12to24_192to", base, 24, 384},
+		{"base", "8", base, 8, 256}, {"base", "16", base, 16, 256}, {"base", "12", base, 12, 192},
+		{"base", "12to16_192to", base, 16, 256}, {"base", "12to24_192to", base, 24, 384}, {"large", "12", large, 12, 192},
 		{"large", "12to16_192to", large, 16, 256}, {"large", "12to24_192to", large, 24, 384},
 	} {
 		o := v.net
-		o.V2, o.Timm, o.Window = true, true, v.window
-		name, resize := fmt.Sprintf("swinv2_%s_window%s_%d", v.name, v.windows, v.size), v.size*10/9
+		o.V2, o.Window = true, v.window
+		name := fmt.Sprintf("swinv2_%s_window%s_%d", v.name, v.windows, v.size)
 		if len(v.windows) > 2 {
 			name, o.Pretrained = fmt.Sprintf("swinv2_%s_window%s%d", v.name, v.windows, v.size), [4]int{12, 12, 12, 6}
 		}
-		if v.size == 384 {
-			resize = v.size
-		}
-		imageNet(nn.Architecture{
-			Name:          name,
-			Family:        "swin",
-			Summary:       fmt.Sprintf("Swin V2, %s, windows of %d×%[2]d, with timm's names", v.name, v.window),
-			Reference:     "Liu et al., Swin transformer V2: scaling up capacity and resolution, 2022",
-			Size:          v.size,
-			MinSize:       32,
-			DropPath:      .1,
-			Resize:        resize,
-			Interpolation: bicubic,
-			Block:         `^(layers\.\d\.blocks\.\d+)\.`,
-			Init:          swinInitial,
-			Build:         o.Build,
-		})
+		timmSwins(name, v.size, fmt.Sprintf("Swin V2, %s, windows of %d×%[2]d, with timm's names", v.name, v.window),
+			"Liu et al., Swin transformer V2: scaling up capacity and resolution, 2022", o)
 	}
+	for _, v := range []struct {
+		name         string
+		net          Swin
+		window, size int
+	}{{"base", base, 12, 384}, {"large", large, 7, 224}, {"large", large, 12, 384}} {
+		v.net.Window = v.window
+		timmSwins(fmt.Sprintf("swin_%s_patch4_window%d_%d", v.name, v.window, v.size), v.size,
+			fmt.Sprintf("Swin, %s, windows of %d×%[2]d, with timm's names", v.name, v.window),
+			"Liu et al., Swin transformer: hierarchical vision transformer using shifted windows, 2021", v.net)
+	}
+	for _, v := range []struct {
+		name    string
+		blocks  int
+		windows [4]int
+	}{{"tiny", 6, [4]int{7, 7, 14, 7}}, {"small", 18, [4]int{14, 14, 14, 7}}, {"base", 30, [4]int{7, 7, 14, 7}}} {
+		o := tiny
+		o.Blocks[2], o.Windows = v.blocks, v.windows
+		timmSwins("swin_s3_"+v.name+"_224", 224, "Swin of a searched space, "+v.name+", with timm's names",
+			"Chen et al., Searching the search space of vision transformer, 2021", o)
+	}
+}
+
+// timmSwins registers a net with timm's names.
+func timmSwins(name string, size int, summary, reference string, o Swin) {
+	o.Timm = true
+	a := nn.Architecture{
+		Name:          name,
+		Family:        "swin",
+		Summary:       summary,
+		Reference:     reference,
+		Size:          size,
+		MinSize:       32,
+		DropPath:      .1,
+		Resize:        size * 10 / 9,
+		Interpolation: bicubic,
+		Block:         `^(layers\.\d\.blocks\.\d+)\.`,
+		Init:          swinInitial,
+		Build:         o.Build,
+	}
+	if size == 384 {
+		a.Resize = size
+	}
+	if o.V2 {
+		a.Init = swinV2Initial
+	}
+	imageNet(a)
 }
 
 // swinNames are the names of parameters and layers; those inside a block follow the block's.

@@ -16,83 +16,6 @@ import (
 func init() {
 	const paper = "Dosovitskiy et al., An image is worth 16×16 words, 2021"
 	for _, size := range []struct {
-		name    string
-		patches []int
-		net     ViT
-	}{
-		{"tiny", []int{16}, ViT{Width: 192, Heads: 3}},
-		{"small", []int{16, 32}, ViT{Width: 384, Heads: 6}},
-		{"base", []int{16, 32}, ViT{Width: 768, Heads: 12}},
-		{"base", []int{16}, ViT{Width: 768, Heads: 16, Mean: true}},
-		{"large", []int{16, 32}, ViT{Width: 1024, Heads: 16, Depth: 24}},
-	} {
-		for _, patch := range size.patches {
-			v := size.net
-			v.Patch = patch
-			a := nn.Architecture{
-				Name:          fmt.Sprintf("vit_%s_patch%d_224", size.name, patch),
-				Family:        "vit",
-				Summary:       fmt.Sprintf("vision transformer, %s, patches of %d×%[2]d, with timm's names", size.name, patch),
-				Reference:     paper,
-				Size:          224,
-				Channels:      3,
-				Classes:       1000,
-				MinSize:       patch,
-				Mean:          []float64{.5, .5, .5},
-				Std:           []float64{.5, .5, .5},
-				Resize:        248,
-				Interpolation: bicubic,
-			}
-			if v.Mean {
-				a.Name = fmt.Sprintf("vit_%s_patch%d_gap_224", size.name, patch)
-				a.Summary = fmt.Sprintf("vision transformer, %s, patches of %d×%[2]d, by the mean of its tokens", size.name, patch)
-			}
-			nn.Register(v.of(a))
-		}
-	}
-	for _, size := range []struct {
-		name         string
-		width, heads int
-	}{{"tiny", 192, 3}, {"small", 384, 6}, {"base", 768, 12}} {
-		for _, distilled := range []bool{false, true} {
-			v := ViT{Patch: 16, Width: size.width, Heads: size.heads, Distilled: distilled}
-			a := nn.Architecture{
-				Name:          fmt.Sprintf("deit_%s_patch16_224", size.name),
-				Family:        "deit",
-				Summary:       fmt.Sprintf("DeiT, %s, with timm's names", size.name),
-				Reference:     "Touvron et al., Training data-efficient image transformers, 2021",
-				MinSize:       16,
-				DropPath:      .1,
-				Resize:        248,
-				Interpolation: bicubic,
-			}
-			if distilled {
-				a.Name = fmt.Sprintf("deit_%s_distilled_patch16_224", size.name)
-				a.Summary = fmt.Sprintf("DeiT, %s, with the token and the head of distillation", size.name)
-				a.Heads = []string{"head", "head_dist"}
-			}
-			imageNet(v.of(a))
-		}
-	}
-	for _, v := range []struct {
-		size string
-		net  ViT
-	}{
-		{"small", ViT{Width: 384, Heads: 6}}, {"medium", ViT{Width: 512, Heads: 8}}, {"base", ViT{Width: 768, Heads: 12}},
-		{"large", ViT{Width: 1024, Heads: 16, Depth: 24}},
-	} {
-		v.net.Patch, v.net.NoEmbedClass, v.net.LayerScale = 16, true, 1e-6
-		imageNet(v.net.of(nn.Architecture{
-			Name:          "deit3_" + v.size + "_patch16_224",
-			Family:        "deit",
-			Summary:       "DeiT III, " + v.size + ", with timm's names",
-			Reference:     "Touvron et al., DeiT III: revenge of the ViT, 2022",
-			MinSize:       16,
-			Resize:        248,
-			Interpolation: bicubic,
-		}))
-	}
-	for _, size := range []struct {
 		letter, name        string
 		patch, size, resize int
 		net                 ViT
@@ -139,11 +62,15 @@ type ViT struct {
 	Hidden      int  // elements of a block's hidden layer; 0 means 4·Width; torchvision's mlp_dim, timm's mlp_ratio·embed_dim
 	Torchvision bool // names and initial values are torchvision's, else timm's
 
-	// Mean gives the head the mean of all tokens, none of which is a class token: timm's global_pool="avg" with
-	// class_token=False and fc_norm=False. It is not of Torchvision or Distilled.
+	// Mean gives the head the mean of the patches, without a class token: timm's global_pool="avg" with class_token=False
+	// and fc_norm=False. It is not of Torchvision or Distilled.
 	Mean bool
 
-	// AttentionPool attends to all tokens, none of which is a class token, from a trained query, for the head: timm's
+	ClassBeside bool // with Mean, there is a class token, which the head does not take: timm's class_token=True
+	NormMean    bool // with Mean, the mean is normalised instead of the tokens: timm's fc_norm=True
+	NoNorm      bool // tokens are not normalised behind the last block: timm's final_norm=False
+
+	// AttentionPool attends to the patches, without a class token, from a trained query, for the head: timm's
 	// global_pool="map".
 	AttentionPool bool
 
@@ -165,7 +92,7 @@ type ViT struct {
 	LayerScale float64 // initial factor of each element of a residual branch; 0 means no factors; timm's init_values
 	NoQKVBias  bool    // queries, keys and values have no bias: timm's qkv_bias=False
 
-	// Registers are the number of trained tokens behind the class token, which the head does not take: timm's reg_tokens.
+	// Registers are the number of trained tokens before those of patches, which the head does not take: timm's reg_tokens.
 	Registers int
 
 	NoEmbedClass bool // only tokens of patches have places: timm's no_embed_class
@@ -175,6 +102,26 @@ type ViT struct {
 	GELUTanh  bool    // the activation is the approximation of GELU by tanh: timm's act_layer="gelu_tanh"
 	Eps       float64 // is added to the variances of layer normalisations; 0 means 1e-6; norm_layer's eps
 	Truncate  bool    // pixels behind the last whole patch are left out; else they are an error
+
+	// PostNorm normalises results of attention and of perceptrons instead of their inputs. LayerScale is the initial
+	// scale of these normalisations. It is timm's block_fn=ResPostBlock.
+	PostNorm bool
+
+	SwiGLU       bool // the hidden layer is a product with SiLU of another's: timm's mlp_layer=SwiGLUPacked
+	SeparateMLP  bool // both have a matrix each: timm's mlp_layer=SwiGLU
+	ScaleNorms   bool // results of heads, and hidden layers, are normalised: timm's scale_attn_norm and scale_mlp_norm
+	RMSNorm      bool // rows are divided by their root mean square instead of normalised: norm_layer=RmsNorm
+	EmbedNorm    bool // patches are normalised before their places are added: timm's embed_norm_layer
+	NoLinearBias bool // linear layers of blocks behind attention have no bias: timm's proj_bias=False
+
+	// Parallel adds attention and a perceptron of the same normalised tokens: timm's block_fn=ParallelScalingBlock, and
+	// with Differential DiffParallelScalingBlock.
+	Parallel bool
+
+	// Differential subtracts a second attention of each head, times a trained factor: timm's attn_layer="diff".
+	Differential bool
+
+	vitamin *ViTamin // its stem makes the patches, and its blocks have its perceptrons; only with Mean
 }
 
 // vitNames are the names of parameters and layers; those inside a block follow the block's.
@@ -202,9 +149,12 @@ func (v ViT) of(a nn.Architecture) nn.Architecture {
 	if v.AttentionPool {
 		a.Block = `^(blocks\.\d+|attn_pool)\.`
 	}
-	if v.NoEmbedClass {
+	if v.Parallel { // factors of attention have no layer in a block
+		a.Block = `^(blocks\.\d+)\.`
+	}
+	if v.NoEmbedClass && v.classes() > 0 {
 		a.Positions.Class = v.names().class
-	} else {
+	} else if !v.NoEmbedClass {
 		a.Positions.First = v.first()
 	}
 	return a
@@ -213,10 +163,10 @@ func (v ViT) of(a nn.Architecture) nn.Architecture {
 // first is the number of tokens before those of patches.
 func (v ViT) first() int { return v.classes() + v.Registers }
 
-// classes is the number of tokens that heads take, the first ones.
+// classes is the number of tokens for classes, the first ones. Heads take them without Mean.
 func (v ViT) classes() int {
 	switch {
-	case v.Mean || v.AttentionPool:
+	case v.Mean && !v.ClassBeside || v.AttentionPool:
 		return 0
 	case v.Distilled:
 		return 2
@@ -238,8 +188,8 @@ const rowEps = 1e-6
 // cutNormal is the standard deviation of normal numbers from −2 to 2, as timm's trunc_normal_tf_ draws them.
 const cutNormal = .8796
 
-// preNorm is timm's layer before the blocks, registers its parameter.
-const preNorm, registers = "norm_pre", "reg_token"
+// timm's normalisations of patches, before the blocks and of the mean, and its parameter of registers.
+const patchNorm, preNorm, meanNorm, registers = "patch_embed.norm", "norm_pre", "fc_norm", "reg_token"
 
 // latent is the query of timm's attention pooling.
 const latent = ".latent"
@@ -251,7 +201,7 @@ var quickGELU nn.Activation = func(b *nn.Builder, name string, x *G.Node) *G.Nod
 // Build adds the layers to b.
 func (v ViT) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	b, of, depth := layer{builder}, v.names(), cmp.Or(v.Depth, 12)
-	own := !v.Torchvision && !v.Mean && !v.Distilled && !v.AttentionPool
+	own := !v.Torchvision && !v.Distilled
 	b.options("ViT", v).least(1, "Patch", "Width", "Heads").
 		least(0, "Depth", "Hidden", "Representation", "LayerScale", "Registers", "Eps").
 		multiple("Width", "Heads").probability("Dropout", "AttentionDropout").
@@ -261,11 +211,28 @@ func (v ViT) Build(builder *nn.Builder, x *G.Node) *G.Node {
 		that(v.Torchvision && !v.Distilled || v.Representation == 0, "Representation", "0 without Torchvision or with Distilled").
 		that(!v.Torchvision || v.LayerScale == 0, "LayerScale", "0 with Torchvision").
 		that(!v.Torchvision || !v.NoQKVBias, "NoQKVBias", "false with Torchvision").
-		that(own || v.Registers == 0, "Registers", "0 with Torchvision, Mean, AttentionPool or Distilled").
-		that(own || !v.NoEmbedClass, "NoEmbedClass", "false with Torchvision, Mean, AttentionPool or Distilled").
+		that(v.Mean || !v.ClassBeside, "ClassBeside", "false without Mean").
+		that(v.Mean || !v.NormMean, "NormMean", "false without Mean").
+		that(!v.NormMean || !v.NoNorm, "NoNorm", "false with NormMean").
+		that(own || v.Registers == 0, "Registers", "0 with Torchvision or Distilled").
+		that(own || !v.NoEmbedClass, "NoEmbedClass", "false with Torchvision or Distilled").
 		that(!v.Torchvision || !v.PreNorm, "PreNorm", "false with Torchvision").
 		that(!v.Torchvision || !v.QuickGELU, "QuickGELU", "false with Torchvision").
-		that(!v.Torchvision && !v.QuickGELU || !v.GELUTanh, "GELUTanh", "false with Torchvision or QuickGELU")
+		that(!v.Torchvision && !v.QuickGELU || !v.GELUTanh, "GELUTanh", "false with Torchvision or QuickGELU").
+		that(own || !v.NoNorm, "NoNorm", "false with Torchvision or Distilled").
+		that(own || !v.PostNorm, "PostNorm", "false with Torchvision or Distilled").
+		that(own && !v.AttentionPool || !v.SwiGLU, "SwiGLU", "false with Torchvision, AttentionPool or Distilled").
+		that(v.SwiGLU || !v.SeparateMLP, "SeparateMLP", "false without SwiGLU").
+		that(own || !v.ScaleNorms, "ScaleNorms", "false with Torchvision or Distilled").
+		that(own && !v.AttentionPool || !v.RMSNorm, "RMSNorm", "false with Torchvision, AttentionPool or Distilled").
+		that(own || !v.EmbedNorm, "EmbedNorm", "false with Torchvision or Distilled").
+		that(own && !v.PostNorm && !v.SwiGLU && !v.ScaleNorms && !v.NoQKVBias && v.AttentionDropout == 0 || !v.Parallel,
+			"Parallel", "false with Torchvision, Distilled, PostNorm, SwiGLU, ScaleNorms, NoQKVBias or AttentionDropout").
+		that(own && !v.ScaleNorms && v.AttentionDropout == 0 || !v.Differential, "Differential",
+			"false with Torchvision, Distilled, ScaleNorms or AttentionDropout").
+		that(!v.Differential || v.Width%(2*max(v.Heads, 1)) == 0, "Width", "divisible by 2·Heads with Differential").
+		that(own && !v.AttentionPool || !v.NoLinearBias, "NoLinearBias",
+			"false with Torchvision, AttentionPool or Distilled")
 	v.Eps = cmp.Or(v.Eps, rowEps)
 	if v.Truncate && !b.atLeast(x, v.Patch) || !v.Truncate && !b.multipleOf(x, v.Patch) {
 		return nil
@@ -286,18 +253,31 @@ func (v ViT) Build(builder *nn.Builder, x *G.Node) *G.Node {
 		more := b.embedding(registers, v.Registers, v.Width)
 		prefix = append(prefix, b.Expand("registers", more, n, v.Registers, v.Width))
 	}
-	if !v.Torchvision {
+	if !v.Torchvision && (v.vitamin == nil || !v.vitamin.NoPlaces) {
 		place = b.embedding(of.place, places, v.Width)
 	}
 	if v.Distilled {
 		prefix = append(prefix, b.Expand("distillation", b.embedding("dist_token", 1, v.Width), n, 1, v.Width))
 	}
-	y := b.Conv(of.patches, x, nn.Conv{Filters: v.Width, Kernel: v.Patch, Stride: v.Patch, Bias: !v.PreNorm})
+	var y *G.Node
+	if v.vitamin != nil {
+		y = v.vitamin.stem(b, "patch_embed.backbone", x)
+	} else {
+		y = b.Conv(of.patches, x, nn.Conv{Filters: v.Width, Kernel: v.Patch, Stride: v.Patch, Bias: !v.PreNorm})
+	}
 	if v.Torchvision {
 		place = b.embedding(of.place, places, v.Width)
 	}
 	y = b.Apply("patches", op.Tokens{}, y)
-	located := func(y *G.Node) *G.Node { return b.Map("places", expr.Arg(0).Add(expr.Arg(1)), y, place) }
+	if v.EmbedNorm {
+		y = v.norm(b, patchNorm, y)
+	}
+	located := func(y *G.Node) *G.Node {
+		if place == nil {
+			return y
+		}
+		return b.Map("places", expr.Arg(0).Add(expr.Arg(1)), y, place)
+	}
 	if v.NoEmbedClass {
 		y = located(y)
 	}
@@ -309,22 +289,40 @@ func (v ViT) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	}
 	y = b.rowDropout(of.dropPlaces, b.Reshape("rows", y, n*tokens, v.Width), n, v.Dropout)
 	if v.PreNorm {
-		y = b.LayerNorm(preNorm, y, v.Eps)
+		y = v.norm(b, preNorm, y)
 	}
 	for i := range depth {
-		y = v.block(b, fmt.Sprintf(of.block, i), y, n, b.Config().DropPathAt(i, depth))
+		name, drop := fmt.Sprintf(of.block, i), b.Config().DropPathAt(i, depth)
+		if v.Parallel {
+			y = v.parallel(b, name, y, n, i, drop)
+		} else {
+			y = v.block(b, name, y, n, i, drop)
+		}
 	}
-	if v.Mean {
-		y = b.Reshape("by_image", b.LayerNorm(of.norm, y, v.Eps), n, tokens, v.Width)
-		y = b.GlobalAvgPool("pool", b.Apply("planes", op.Planes{Height: height, Width: width}, y))
-		return b.Linear(of.head, b.Dropout("dropout", y, b.Config().Dropout), b.Config().Classes)
-	}
-	if v.AttentionPool {
-		y = v.attend(b, "attn_pool", b.LayerNorm(of.norm, y, v.Eps), n)
+	if v.Mean || v.AttentionPool {
+		if first > 0 {
+			y = b.Slice("all_patches", b.Reshape("with_first", y, n, tokens, v.Width), 1, first, tokens)
+			y = b.Reshape("patch_rows", y, n*height*width, v.Width)
+		}
+		if !v.NormMean && !v.NoNorm {
+			y = v.norm(b, of.norm, y)
+		}
+		if v.AttentionPool {
+			y = v.attend(b, "attn_pool", y, n)
+		} else {
+			y = b.Reshape("by_image", y, n, height*width, v.Width)
+			y = b.GlobalAvgPool("pool", b.Apply("planes", op.Planes{Height: height, Width: width}, y))
+		}
+		if v.NormMean {
+			y = v.norm(b, meanNorm, y)
+		}
 		return b.Linear(of.head, b.Dropout("dropout", y, b.Config().Dropout), b.Config().Classes)
 	}
 	y = b.Slice("first", b.Reshape("by_image", y, n, tokens, v.Width), 1, 0, v.classes())
-	y = b.LayerNorm(of.norm, b.Reshape("first_rows", y, n*v.classes(), v.Width), v.Eps)
+	y = b.Reshape("first_rows", y, n*v.classes(), v.Width)
+	if !v.NoNorm {
+		y = v.norm(b, of.norm, y)
+	}
 	if v.Representation > 0 {
 		y = b.Map("heads.act", expr.Arg(0).Tanh(), b.Linear(preLogits, y, v.Representation))
 	}
@@ -338,38 +336,6 @@ func (v ViT) Build(builder *nn.Builder, x *G.Node) *G.Node {
 		logits[i] = b.Linear(head, b.Dropout(head+".dropout", part, b.Config().Dropout), b.Config().Classes)
 	}
 	return b.Map("mean", meanOfTwo, logits[0], logits[1])
-}
-
-// block adds attention(norm x) to x, then perceptron(norm y) to the sum y, for the rows x of n images. drop is the
-// probability of dropping either in Train.
-func (v ViT) block(b layer, name string, x *G.Node, n int, drop float64) *G.Node {
-	of := v.names()
-	y := b.LayerNorm(name+of.norm1, x, v.Eps)
-	qkv := []*G.Node{y, b.AddParam(nn.Param{Name: name + of.qkvWeight, Shape: op.Shape{3 * v.Width, v.Width},
-		Init: nn.FanInUniform(v.Width)})}
-	if !v.NoQKVBias {
-		qkv = append(qkv, b.AddParam(nn.Param{Name: name + of.qkvBias, Shape: op.Shape{3 * v.Width}, BiasOrNorm: true}))
-	}
-	y = b.selfAttention(name+".attention", b.Apply(name+".qkv", op.Linear{}, qkv...), n,
-		nn.Attention{Heads: v.Heads, Dropout: v.AttentionDropout})
-	y = b.rowDropout(name+of.dropProj, b.Linear(name+of.proj, y, v.Width), n, v.Dropout)
-	x = b.rowResidual(name+".drop_path1", v.scale(b, name+".ls1", y), x, n, drop)
-	y = v.expand(b, name, of.expand, b.LayerNorm(name+of.norm2, x, v.Eps))
-	y = b.rowDropout(name+of.dropExpand, y, n, v.Dropout)
-	y = b.rowDropout(name+of.dropContract, b.Linear(name+of.contract, y, v.Width), n, v.Dropout)
-	return b.rowResidual(name+".drop_path2", v.scale(b, name+".ls2", y), x, n, drop)
-}
-
-// expand is the first layer of a perceptron, and its activation.
-func (v ViT) expand(b layer, name, layer string, x *G.Node) *G.Node {
-	act := (*nn.Builder).GELU
-	switch {
-	case v.QuickGELU:
-		act = quickGELU
-	case v.GELUTanh:
-		act = (*nn.Builder).GELUTanh
-	}
-	return act(b.Builder, name+".gelu", b.Linear(name+layer, x, cmp.Or(v.Hidden, 4*v.Width)))
 }
 
 // attend is timm's AttentionPoolLatent: y + perceptron(norm y) of the row y that a trained query finds in an image's
@@ -436,6 +402,23 @@ func (v ViT) initial(p nn.Param) nn.Init {
 		return nn.Init{}
 	case p.Name == of.class || p.Name == registers:
 		return deviation(1e-6)
+	case strings.Contains(p.Name, lambda):
+		return p.Init
+	case v.PostNorm && is(of.norm1, of.norm2):
+		if strings.HasSuffix(p.Name, ".weight") {
+			return nn.Init{Scale: v.LayerScale}
+		}
+		return nn.Init{}
+	case strings.HasSuffix(p.Name, ".fc1_g.weight"): // of timm's SwiGLU
+		return deviation(1e-6)
+	case strings.HasSuffix(p.Name, ".fc1_g.bias"):
+		return nn.Init{Scale: 1}
+	case v.SwiGLU && strings.HasSuffix(p.Name, ".mlp.fc1.weight"): // timm takes the second half for the gate
+		first := deviation(.02)
+		first.Second = &nn.Init{Distribution: nn.Normal, Scale: 1e-6}
+		return first
+	case v.SwiGLU && strings.HasSuffix(p.Name, ".mlp.fc1.bias"):
+		return nn.Init{Second: &nn.Init{Scale: 1}}
 	case strings.HasSuffix(p.Name, latent):
 		return p.Init
 	case !v.Torchvision && len(p.Shape) == 4:

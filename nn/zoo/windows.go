@@ -59,7 +59,9 @@ func (b layer) offsetBias(name string, w window) *G.Node {
 	table := b.AddParam(nn.Param{Name: name + ".relative_position_bias_table",
 		Shape: op.Shape{(2*w.Rows - 1) * (2*w.Columns - 1), w.heads},
 		Init:  nn.Init{Distribution: nn.Normal, Scale: .02}, BiasOrNorm: true})
-	b.offsetIndex(name, w)
+	if !w.timm {
+		b.offsetIndex(name, w)
+	}
 	return b.biasByPair(name, table, w)
 }
 

@@ -27,18 +27,21 @@ func init() {
 	} {
 		for _, patch := range []int{16, 8} {
 			v.net.Patch = patch
-			imageNet(nn.Architecture{
-				Name:          fmt.Sprintf("xcit_%s_p%d_224", v.name, patch),
-				Family:        "xcit",
-				Summary:       fmt.Sprintf("XCiT-%s/%d, with timm's names", v.name, patch),
-				Reference:     "El-Nouby et al., XCiT: cross-covariance image transformers, 2021",
-				MinSize:       patch,
-				Resize:        224,
-				Interpolation: bicubic,
-				Block:         `^(patch_embed|(?:cls_attn_)?blocks\.\d+)\.`,
-				Init:          classAttentionInitial,
-				Build:         v.net.Build,
-			})
+			for _, size := range []int{224, 384} {
+				imageNet(nn.Architecture{
+					Name:          fmt.Sprintf("xcit_%s_p%d_%d", v.name, patch, size),
+					Family:        "xcit",
+					Summary:       fmt.Sprintf("XCiT-%s/%d, with timm's names", v.name, patch),
+					Reference:     "El-Nouby et al., XCiT: cross-covariance image transformers, 2021",
+					Size:          size,
+					MinSize:       patch,
+					Resize:        size,
+					Interpolation: bicubic,
+					Block:         `^(patch_embed|(?:cls_attn_)?blocks\.\d+)\.`,
+					Init:          classAttentionInitial,
+					Build:         v.net.Build,
+				})
+			}
 		}
 	}
 }

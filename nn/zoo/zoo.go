@@ -6,8 +6,9 @@
 // the initial distributions and the probabilities of dropout.
 //
 // A file has the options of an architecture and registers its nets; clip.go, dinov2.go, dinov3.go, eva02.go,
-// res2net.go, siglip.go, timmresnet.go and timmswin.go register more nets of the options ViT, Eva, nn.ResNet and Swin;
-// hardcorenas.go, mobilenetv4.go, timmefficientnet.go and timmmobilenet.go those of the options Mobile.
+// res2net.go, ropevit.go, siglip.go, timmresnet.go, timmswin.go and timmvit.go register more nets of the options ViT,
+// Eva, nn.ResNet and Swin; hardcorenas.go, mobilenetv4.go, timmefficientnet.go and timmmobilenet.go those of the options
+// Mobile.
 //
 // The options are those of the constructor in torchvision or timm. Some of its arguments are fields of nn.Config
 // instead: num_classes is Classes, dropout and drop_rate are Dropout, stochastic_depth_prob and drop_path_rate are
@@ -302,19 +303,39 @@ func (b layer) perceptron(name string, x *G.Node, hidden int) *G.Node {
 	return b.Linear(name+".fc2", y, x.Shape()[1])
 }
 
+// swiGLU is a hidden layer of a perceptron: SiLU of a linear layer's outputs times those of another. They have a matrix
+// each if they are separate, fc1_g and fc1_x, else one, fc1.
+func (b layer) swiGLU(name string, x *G.Node, hidden int, separate bool,
+	linear func(name string, x *G.Node, out int) *G.Node) *G.Node {
+	gated := expr.Arg(0).Mul(expr.Arg(0).Sigmoid()).Mul(expr.Arg(1))
+	if separate {
+		gate := linear(name+".fc1_g", x, hidden)
+		return b.Map(name+".act", gated, gate, linear(name+".fc1_x", x, hidden))
+	}
+	x = linear(name+".fc1", x, 2*hidden)
+	gate := b.Slice(name+".gate", x, 1, 0, hidden)
+	return b.Map(name+".act", gated, gate, b.Slice(name+".gated", x, 1, hidden, 2*hidden))
+}
+
 // meanWithin is the mean of those of 3×3 pixels that lie within images x, as a product: of the mean of all, zeros
 // around, and of an image [1,1,height,width].
 func (b layer) meanWithin(name string, x *G.Node) (mean, by *G.Node) {
+	return b.meansWithin(name, x, 1)
+}
+
+// meansWithin is meanWithin with a stride.
+func (b layer) meansWithin(name string, x *G.Node, stride int) (mean, by *G.Node) {
 	if b.Err() != nil {
 		return nil, nil
 	}
 	s := x.Shape()
-	t := op.New(op.T(op.Float64, 1, 1, s[2], s[3]))
-	count := func(i, n int) float64 { return float64(min(i+1, n-1) - max(i-1, 0) + 1) }
+	height, width := (s[2]-1)/stride+1, (s[3]-1)/stride+1
+	t := op.New(op.T(op.Float64, 1, 1, height, width))
+	count := func(i, n int) float64 { return float64(min(i*stride+1, n-1) - max(i*stride-1, 0) + 1) }
 	for i := range t.Data.([]float64) {
-		t.Data.([]float64)[i] = 9 / (count(i/s[3], s[2]) * count(i%s[3], s[3]))
+		t.Data.([]float64)[i] = 9 / (count(i/width, s[2]) * count(i%width, s[3]))
 	}
-	return b.AvgPool(name+".pool", x, 3, 1, 1), b.Constant(name+".by", t)
+	return b.AvgPool(name+".pool", x, 3, stride, 1), b.Constant(name+".by", t)
 }
 
 // sum is that of a list.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -136,7 +137,8 @@ func TestLayerScale(t *testing.T) {
 // DINO, CLIP and EVA-02 need constants that the shapes of their tensors do not show.
 func TestTransformerConstants(t *testing.T) {
 	for _, a := range nn.Architectures() {
-		dino, clip := strings.HasSuffix(a.Name, "_dinov2"), strings.Contains(a.Name, "_clip_")
+		dino := strings.HasSuffix(a.Name, "_dinov2")
+		clip := strings.Contains(a.Name, "_clip_") && strings.HasPrefix(a.Name, "vit_")
 		dino3, eva := strings.Contains(a.Name, "_dinov3"), strings.HasPrefix(a.Name, "eva02_")
 		if !dino && !clip && !dino3 && !eva || strings.Contains(a.Name, "narrow") {
 			continue
@@ -164,6 +166,10 @@ func TestTransformerConstants(t *testing.T) {
 	}
 }
 
+// tanhs are SigLIP's towers whose activation is an approximation by tanh in timm.
+var tanhs = regexp.MustCompile(`^vit_(base_patch32|so400m_patch16|giantopt_patch16)_siglip_|` +
+	`^vit_large_patch16_siglip_(gap_)?512$`)
+
 // SigLIP's towers have timm's activation, which the names and shapes of their tensors do not show.
 func TestSigLIPActivation(t *testing.T) {
 	for _, a := range nn.Architectures() {
@@ -184,7 +190,7 @@ func TestSigLIPActivation(t *testing.T) {
 			}
 		}
 		want := 0
-		if strings.HasPrefix(a.Name, "vit_base_patch32_") || strings.HasPrefix(a.Name, "vit_so400m_patch16_") {
+		if tanhs.MatchString(a.Name) {
 			want = all
 		}
 		if all < 12 || tanh != want {

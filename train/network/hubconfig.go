@@ -35,12 +35,7 @@ type hubConfig struct {
 }
 
 // hubNames are timm's names of nets that have others here.
-var hubNames = map[string]string{
-	"efficientnet_b5":               "timm_efficientnet_b5",
-	"vit_base_patch16_siglip_512":   "vit_base_patch16_siglip_384",
-	"vit_so400m_patch14_siglip_378": "vit_so400m_patch14_siglip_384",
-	"vit_so400m_patch16_siglip_512": "vit_so400m_patch16_siglip_384",
-}
+var hubNames = map[string]string{"efficientnet_b5": "timm_efficientnet_b5"}
 
 // maxHubConfig bounds such a file.
 const maxHubConfig = 1 << 20
@@ -109,14 +104,9 @@ func (c *hubConfig) meta(m *Meta) {
 	}
 }
 
-// larger are timm's names of vision transformers that differ from others in the size of their images alone.
-var larger = regexp.MustCompile(`^((?:vit|deit3?)_\w+_patch\d+(?:_clip|_clip_quickgelu|_siglip_gap)?)_` +
-	`(?:256|336|384|448|512)$`)
-
 // hubNet is the net that timm's name means; ok is false, and the name is empty, if there is none.
 func hubNet(timm string) (name string, ok bool) {
-	name = larger.ReplaceAllString(cmp.Or(hubNames[timm], timm), "${1}_224")
-	a, err := nn.Lookup(name)
+	a, err := nn.Lookup(cmp.Or(hubNames[timm], timm))
 	return a.Name, err == nil
 }
 
@@ -151,10 +141,32 @@ var timms = regexp.MustCompile(`^(tf_|timm_)?(efficientnet_(?:b[0-5]|lite[0-4]|e
 // quick GELU, as the notes in their config.json say.
 var clips = regexp.MustCompile(`^(vit_\w+_clip)(_quickgelu)?(_\d+)$`)
 
-// heads are pairs of nets that differ in the number of their heads alone.
-var heads = map[string]string{
-	"vit_base_patch16_gap_224":        "vit_base_patch16_siglip_gap_224",
-	"vit_base_patch16_siglip_gap_224": "vit_base_patch16_gap_224",
+// sized finds timm's vision transformers, whose tensors but those of places are the same for all sizes of images: group 1
+// is the name without the size.
+var sized = regexp.MustCompile(`^((?:vit|deit3?|eva|eva02|xcit|aimv2|beit3|vitamin)_\w+)_\d{3}$`)
+
+// tanhs are those whose activation differs from that for smaller images.
+var tanhs = regexp.MustCompile(`^vit_large_patch16_siglip(_gap)?_512$`)
+
+// kind is the name of a net without the size of its images, if its layers do not depend on it.
+func kind(net string) string {
+	if m := sized.FindStringSubmatch(net); m != nil && !tanhs.MatchString(net) {
+		return m[1]
+	}
+	return net
+}
+
+// rival is a net whose tensors have the names and shapes of another's.
+type rival struct{ net, by string } // by is the difference of their layers
+
+// rivals are those of kinds of nets.
+var rivals = map[string]rival{
+	"vit_base_patch16_gap":             {"vit_base_patch16_siglip_gap_224", "number of heads"},
+	"vit_base_patch16_siglip_gap":      {"vit_base_patch16_gap_224", "number of heads"},
+	"vit_large_patch16_siglip":         {"vit_large_patch16_siglip_512", "activation"},
+	"vit_large_patch16_siglip_512":     {"vit_large_patch16_siglip_384", "activation"},
+	"vit_large_patch16_siglip_gap":     {"vit_large_patch16_siglip_gap_512", "activation"},
+	"vit_large_patch16_siglip_gap_512": {"vit_large_patch16_siglip_gap_384", "activation"},
 }
 
 // windowed finds timm's Swin transformers V2, whose tensors are the same for all windows: group 1 is the size.
@@ -170,14 +182,19 @@ var aliased = map[string]string{
 
 // twin names the other net of timm whose tensors have the names and shapes of net's, "" without one.
 func twin(net string) string {
-	if other := cmp.Or(heads[net], aliased[net]); other != "" {
+	if other := cmp.Or(rivals[kind(net)].net, aliased[net]); other != "" {
 		return other
 	}
 	if m := clips.FindStringSubmatch(net); m != nil {
 		if m[2] == "" {
-			return m[1] + "_quickgelu" + m[3]
+			m[1] += "_quickgelu"
 		}
-		return m[1] + m[3]
+		for _, size := range []string{m[3], "_224"} { // some have no twin of their size
+			if _, err := nn.Lookup(m[1] + size); err == nil {
+				return m[1] + size
+			}
+		}
+		return ""
 	}
 	switch m := timms.FindStringSubmatch(net); {
 	case m == nil:
@@ -194,19 +211,19 @@ func twin(net string) string {
 func (n *Network) sameNet(f *statedict.File, l Meta) (doubt string, err error) {
 	a, other, clip := l.Architecture, twin(n.arch), clips.MatchString(n.arch)
 	switch name, ok := hubNet(a); {
-	case clip && (name == other || l.Kind == "" && l.Model == other):
+	case clip && other != "" && (kind(name) == kind(other) || l.Kind == "" && kind(l.Model) == kind(other)):
 		return fmt.Sprintf("taken for weights of %s: the config.json beside them says that they are for the activation of %s",
 			n.arch, other), nil
-	case clip && a == "" && l.Kind == "" && l.Model == "":
+	case clip && other != "" && a == "" && l.Kind == "" && l.Model == "":
 		return fmt.Sprintf("taken for weights of %s: those of %s, with another activation, have the same names; the hub's "+
 			"config.json beside the file tells", n.arch, other), nil
 	case windowed.MatchString(n.arch) && a == "" && l.Kind == "":
 		return fmt.Sprintf("taken for weights of %s: those for other windows have the same names; the hub's config.json "+
 			"beside the file tells", n.arch), nil
-	case heads[n.arch] != "" && a == "" && l.Kind == "":
-		return fmt.Sprintf("taken for weights of %s: those of %s, with another number of heads, have the same names; the "+
-			"hub's config.json beside the file tells", n.arch, other), nil
-	case a != "" && name != n.arch && (other != "" || strings.HasPrefix(n.arch, "tf_") || windowed.MatchString(n.arch)):
+	case rivals[kind(n.arch)].net != "" && a == "" && l.Kind == "" && l.Model == "":
+		return fmt.Sprintf("taken for weights of %s: those of %s, with another %s, have the same names; the hub's config.json "+
+			"beside the file tells", n.arch, other, rivals[kind(n.arch)].by), nil
+	case a != "" && kind(name) != kind(n.arch) && (other != "" || strings.HasPrefix(n.arch, "tf_") || windowed.MatchString(n.arch)):
 		hint := ""
 		if ok {
 			hint = ": give the model " + name

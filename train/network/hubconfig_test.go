@@ -90,7 +90,7 @@ func TestHubConfig(t *testing.T) {
 }
 
 // Weights of one of timm's nets that is not offered are refused by its name; if their tensors are a net's, its name is a
-// doubt. Transformers for larger images are those for the usual ones.
+// doubt.
 func TestUnoffered(t *testing.T) {
 	const want = `its config.json says that the weights are of timm's resnetaa50, which is not offered (rna models ` +
 		`lists the nets that are)`
@@ -118,16 +118,9 @@ func TestUnoffered(t *testing.T) {
 	if l, err := n.Load(path, LoadOptions{}); err != nil || l.Doubt != "taken for weights of lenet, which have the same tensors: "+want {
 		t.Errorf("its own tensors: %q, %v", l.Doubt, err)
 	}
-	for timm, net := range map[string]string{"vit_base_patch16_384": "vit_base_patch16_224", "regnetx_002": "regnetx_002",
-		"deit_base_distilled_patch16_384":      "deit_base_distilled_patch16_224",
-		"vit_base_patch16_clip_384":            "vit_base_patch16_clip_224",
-		"vit_large_patch14_clip_quickgelu_336": "vit_large_patch14_clip_quickgelu_224",
-		"vit_base_patch16_siglip_384":          "vit_base_patch16_siglip_384",
-		"vit_base_patch16_siglip_512":          "vit_base_patch16_siglip_384",
-		"vit_so400m_patch14_siglip_378":        "vit_so400m_patch14_siglip_384", "vit_large_patch16_siglip_512": "",
-		"vit_base_patch16_siglip_gap_512": "vit_base_patch16_siglip_gap_224", "beit_large_patch16_512": "beit_large_patch16_512",
-		"vit_huge_patch14_384": "",
-		"regnety_080_tv":       "regnet_y_8gf", "mobilenetv2_110d": "mobilenetv2_110d", "resnet26t": "", "convnextv2_huge": "", "": ""} {
+	for timm, net := range map[string]string{"vit_base_patch16_384": "vit_base_patch16_384", "regnetx_002": "regnetx_002",
+		"efficientnet_b5": "timm_efficientnet_b5", "swin_base_patch4_window7_224": "swin_b", "vit_huge_patch14_384": "",
+		"regnety_080_tv": "regnet_y_8gf", "mobilenetv2_110d": "mobilenetv2_110d", "resnet26t": "", "convnextv2_huge": "", "": ""} {
 		got, ok := hubNet(timm)
 		if got != net || ok != (net != "") || (Meta{Architecture: timm}.Unoffered() != "") != (net == "" && timm != "") {
 			t.Errorf("timm's %s is %q", timm, got)
@@ -217,8 +210,17 @@ func TestTwins(t *testing.T) {
 			t.Errorf("%s: %q, %v", model, doubt, err)
 		}
 	}
+	// Nets for images of another size have the same layers as a rule.
+	for net, other := range map[string]string{"vit_base_patch16_224": "vit_base_patch16_384",
+		"vit_large_patch14_clip_quickgelu_224": "vit_large_patch14_clip_quickgelu_336",
+		"vit_base_patch16_siglip_gap_224":      "vit_base_patch16_siglip_gap_512"} {
+		if doubt, err := (&Network{arch: net}).sameNet(nil, Meta{Architecture: other}); err != nil || doubt != "" {
+			t.Errorf("weights of %s in %s: %q, %v", other, net, doubt, err)
+		}
+	}
 	for net, other := range map[string]string{"vit_base_patch16_gap_224": "vit_base_patch16_siglip_gap_224",
-		"swinv2_base_window16_256": "swinv2_base_window12to16_192to256"} {
+		"vit_large_patch16_siglip_256": "vit_large_patch16_siglip_512",
+		"swinv2_base_window16_256":     "swinv2_base_window12to16_192to256"} {
 		_, err := (&Network{arch: net}).sameNet(nil, Meta{Architecture: other})
 		if err == nil || !strings.HasSuffix(err.Error(), "give the model "+other) {
 			t.Errorf("weights of %s in %s: %v", other, net, err)
@@ -368,7 +370,7 @@ func TestTransformersConfig(t *testing.T) {
 		{`"dinov3_vit", "hidden_size": 384, "num_hidden_layers": 12, "num_attention_heads": 6, "patch_size": 16, ` +
 			`"use_gated_mlp": true`, square, "vit_small_plus_patch16_dinov3_qkvb", 256, 256, "bilinear", "squash"},
 		{`"dinov3_vit", "hidden_size": 4096, "num_hidden_layers": 40, "num_attention_heads": 32, "patch_size": 16, ` +
-			`"use_gated_mlp": true`, square, "", 256, 256, "bilinear", "squash"},
+			`"use_gated_mlp": true`, square, "vit_7b_patch16_dinov3", 256, 256, "bilinear", "squash"},
 		{`"dinov3_convnext", ` + next + "[3, 3, 9, 3]", square, "convnext_tiny", 256, 256, "bilinear", "squash"},
 		{`"dinov2_with_registers", ` + base + "14", `"size": {"shortest_edge": 256}, "crop_size": 224`,
 			"vit_base_patch14_reg4_dinov2", 224, 256, "", ""},
@@ -389,7 +391,7 @@ func TestTransformersConfig(t *testing.T) {
 			"vit_base_patch16_clip_quickgelu_224", 224, 224, "", ""},
 		{`"siglip", "vision_config": {"model_type": "siglip_vision_model"}`, `"size": {"height": 224, "width": 224}, "resample": 3`,
 			"vit_base_patch16_siglip_224", 224, 224, "bicubic", "squash"},
-		{`"siglip", "vision_config": {` + base + `16, "image_size": 512}`, "", "vit_base_patch16_siglip_384", 0, 0, "", ""},
+		{`"siglip", "vision_config": {` + base + `16, "image_size": 512}`, "", "vit_base_patch16_siglip_512", 0, 0, "", ""},
 		{`"siglip", "vision_config": {"hidden_size": 1152, "num_hidden_layers": 27, "num_attention_heads": 16, "patch_size": 14,
 			"image_size": 384}`, "", "vit_so400m_patch14_siglip_384", 0, 0, "", ""},
 		{`"siglip_vision_model", ` + base + `16, "image_size": [224, 224]`, "", "", 0, 0, "", ""},

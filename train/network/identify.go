@@ -21,7 +21,7 @@ func Identify(f *statedict.File) []string {
 	archs := slices.DeleteFunc(nn.Architectures(), func(a nn.Architecture) bool {
 		s, ok := a.Sizes()
 		// Positions may be those of smaller images.
-		return ok && (len(f.Tensors) < s.Tensors || numbers < (s.Parameters-s.Head)/2)
+		return ok && (len(f.Tensors)+cut < s.Tensors || numbers < (s.Parameters-s.Head)/2)
 	})
 	of := make([]bool, len(archs))
 	parallel.For(len(archs), parallel.Cores(), func(_, i int) { of[i] = fits(f, archs[i]) })
@@ -34,38 +34,46 @@ func Identify(f *statedict.File) []string {
 	return names
 }
 
+// cut is how many tensors fewer than a model's a file may have: the weight and the bias of a head's queries, keys and
+// values may be two tensors.
+const cut = 2
+
+// outlined is a model's outline and the names of the parameters of its last layer.
+type outlined struct {
+	*nn.Model
+	head []string
+}
+
 // outlines caches those of outline by name.
 var outlines sync.Map
 
 // outline is that of an architecture's model with default options, or nil if it cannot be built.
-func outline(a nn.Architecture) *nn.Model {
-	if m, ok := outlines.Load(a.Name); ok {
-		return m.(*nn.Model)
+func outline(a nn.Architecture) *outlined {
+	if o, ok := outlines.Load(a.Name); ok {
+		return o.(*outlined)
 	}
-	m, err := a.Model(nn.Config{Batch: 1, Mode: nn.Eval})
-	if err != nil {
-		m = nil
-	} else {
-		m = m.Outline()
+	var o *outlined
+	if m, err := a.Model(nn.Config{Batch: 1, Mode: nn.Eval}); err == nil {
+		o = &outlined{m.Outline(), Head(m)}
 	}
-	outlines.Store(a.Name, m)
-	return m
+	outlines.Store(a.Name, o)
+	return o
 }
 
 // fits reports whether a file's tensors are those of a net.
 func fits(f *statedict.File, a nn.Architecture) bool {
 	m := outline(a)
-	if m == nil || len(f.Tensors) < len(m.Params)-len(Head(m)) { // renaming takes longer
+	if m == nil || len(f.Tensors)+cut < len(m.Params)-len(m.head) { // renaming takes longer
 		return false
 	}
-	g := within(f, m)
+	g := within(f, m.Model)
 	first := m.Params[0]
 	if t, ok := g.Lookup(first.Name); ok && len(first.Shape) == 4 && len(t.Shape) == 4 && t.Shape[1] != m.Config.Channels {
 		other, err := a.Model(nn.Config{Batch: 1, Mode: nn.Eval, Channels: t.Shape[1]})
 		if err != nil {
 			return false
 		}
-		m = other
+		m = &outlined{other, Head(other)}
 	}
 	return isOf(g, m)
 }
@@ -80,21 +88,21 @@ func Others(f *statedict.File, model string) string {
 }
 
 // isOf reports whether a file's tensors are those of a model, except for the size of the last layer.
-func isOf(f *statedict.File, m *nn.Model) bool {
-	head, known := Head(m), 0
+func isOf(f *statedict.File, m *outlined) bool {
+	known := 0
 	for _, e := range m.StateDict() {
 		t, ok := f.Lookup(e.Name)
 		switch {
 		case ok:
 			known++
-		case e.Kind == nn.BatchesTracked || e.Kind == nn.Buffer || slices.Contains(head, e.Name):
+		case e.Kind == nn.BatchesTracked || e.Kind == nn.Buffer || slices.Contains(m.head, e.Name):
 			continue
 		default:
 			return false
 		}
-		g, other := gridsOf(m, e, t.Shape)
+		g, other := gridsOf(m.Model, e, t.Shape)
 		same := alike(t.Shape, e.Shape) || other && g.from == g.to
-		if slices.Contains(head, e.Name) { // the first dimension is the number of classes
+		if slices.Contains(m.head, e.Name) { // the first dimension is the number of classes
 			same = len(t.Shape) == len(e.Shape) && slices.Equal(t.Shape[1:], e.Shape[1:])
 		}
 		if !same {

@@ -3,9 +3,10 @@ package network
 import (
 	"encoding/binary"
 	"encoding/json"
+	"fmt"
+	"hash/crc32"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,12 +18,10 @@ import (
 	"onlinerna/train/statedict"
 )
 
-// resized finds nets whose tensors do not depend on the size of images.
-var resized = regexp.MustCompile(`^(\w+_rmlp_(?:2|base)_rw)_\d+$`)
-
 // Each net is identified by the names and shapes of its tensors, also with other classes, without the last layer and
 // under a prefix, but not by a part of the tensors.
 func TestIdentify(t *testing.T) {
+	alike, families := byTensors(t), map[string]bool{}
 	for _, a := range nn.Architectures() {
 		if a.Name == "further_inputs" { // of another test
 			continue
@@ -43,50 +42,20 @@ func TestIdentify(t *testing.T) {
 			x.Name = "net." + x.Name
 			under = append(under, x)
 		}
-		names := []string{a.Name}
-		kind, size, _ := strings.Cut(a.Name, "_")
-		if other, ok := map[string]string{"vit": "deit_", "deit": "vit_"}[kind]; ok && a.Size == 224 { // alike but for the normalisation
-			if _, err := nn.Lookup(other + size); err == nil {
-				names = append(names, other+size)
-			}
-		}
-		if version, size, _ := strings.Cut(a.Name, "_"); strings.HasPrefix(version, "beit") && a.Size == 224 { // the same
-			names = append(names, map[string]string{"beit": "beitv2_", "beitv2": "beit_"}[version]+size)
-		}
-		if m := windowed.FindString(a.Name); m != "" {
-			names = nil
-			for _, other := range nn.Architectures() {
-				if strings.HasPrefix(other.Name, windowed.FindStringSubmatch(m)[1]+"_window") {
-					names = append(names, other.Name)
-				}
-			}
-		}
-		if m := resized.FindStringSubmatch(a.Name); m != nil {
-			names = nil
-			for _, other := range nn.Architectures() {
-				if o := resized.FindStringSubmatch(other.Name); o != nil && o[1] == m[1] {
-					names = append(names, other.Name)
-				}
-			}
-		}
+		names := alike[signature(m)]
 		native := names // also under a prefix
-
-		if other := twin(a.Name); other != "" && m.Params[0].Name == "conv_stem.weight" { // timm's names
-			names = append(slices.Clone(names), other)
-			if !strings.HasPrefix(other, "efficientnet_b") {
-				native = names
-			}
-		}
-		if clips.MatchString(a.Name) || heads[a.Name] != "" {
-			names = append(names, twin(a.Name))
-			native = names
+		if other := twin(a.Name); other != "" && m.Params[0].Name == "conv_stem.weight" && !slices.Contains(names, other) {
+			names = append(slices.Clone(names), other) // timm's names
 		}
 		slices.Sort(names)
 		more := append(slices.Clone(all), safetensors.Tensor{Name: "more", DType: safetensors.BF16, Shape: []int{1}})
 		for i, c := range []struct {
 			tensors []safetensors.Tensor
 			want    []string
-		}{{all, names}, {headless, names}, {under, native}, {all[1:], nil}, {more, nil}} {
+		}{{headless, names}, {all, names}, {under, native}, {all[1:], nil}, {more, nil}} {
+			if i > 0 && families[a.Family] { // one net of a family suffices
+				continue
+			}
 			path := filepath.Join(t.TempDir(), "w.safetensors")
 			zeros(t, path, c.tensors)
 			f, err := statedict.Open(path, "")
@@ -97,6 +66,88 @@ func TestIdentify(t *testing.T) {
 				t.Errorf("%s, case %d: %v", a.Name, i, got)
 			}
 			f.Close()
+		}
+		families[a.Family] = true
+	}
+}
+
+// signature has the names and shapes of a model's tensors but those of buffers and of the sizes of the last layer.
+func signature(m *nn.Model) string {
+	var b strings.Builder
+	head := Head(m)
+	for _, e := range m.StateDict() {
+		if e.Kind == nn.BatchesTracked || e.Kind == nn.Buffer {
+			continue
+		}
+		shape := e.Shape
+		if slices.Contains(head, e.Name) {
+			shape = shape[1:]
+		}
+		fmt.Fprintln(&b, e.Name, shape)
+	}
+	return b.String()
+}
+
+// byTensors are the names of nets by the signature that they share.
+func byTensors(t *testing.T) map[string][]string {
+	t.Helper()
+	names := map[string][]string{}
+	for _, a := range nn.Architectures() {
+		p := plain(a)
+		if p == nil {
+			t.Fatal(a.Name)
+		}
+		s := signature(p.Model)
+		names[s] = append(names[s], a.Name)
+	}
+	return names
+}
+
+// layers describes what a net of images of a size computes.
+func layers(t *testing.T, name string, size int) string {
+	t.Helper()
+	m, err := nn.Build(name, nn.Config{Batch: 1, Size: size, Mode: nn.Eval})
+	if err != nil {
+		return err.Error() // such as windows that do not fit
+	}
+	var b strings.Builder
+	for _, n := range m.Graph.AllNodes() {
+		switch o, ok := n.Op().(*nn.Op); {
+		case ok:
+			fmt.Fprintln(&b, o.Op(), n.Shape())
+		case n.Value() != nil:
+			data, err := binary.Append(nil, binary.LittleEndian, n.Value().Data())
+			if err != nil {
+				t.Fatal(err)
+			}
+			fmt.Fprintln(&b, n.Shape(), crc32.ChecksumIEEE(data))
+		}
+	}
+	return b.String()
+}
+
+// Of nets with the same tensors and other layers, weights of the one are not taken for those of the other without a
+// doubt.
+func TestRivals(t *testing.T) {
+	for _, names := range byTensors(t) {
+		if len(names) == 1 || strings.Contains(names[0], "narrow") {
+			continue
+		}
+		first, err := nn.Lookup(names[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		own := layers(t, names[0], first.Size)
+		for _, other := range names[1:] {
+			if layers(t, other, first.Size) == own {
+				continue
+			}
+			for _, pair := range [][2]string{{names[0], other}, {other, names[0]}} {
+				doubt, err := (&Network{arch: pair[0]}).sameNet(nil, Meta{Architecture: strings.TrimPrefix(pair[1], "timm_")})
+				if doubt == "" && err == nil {
+					t.Errorf("weights of %s are taken for those of %s, whose layers differ", pair[1], pair[0])
+				}
+			}
 		}
 	}
 }

@@ -81,6 +81,66 @@ func TestNames(t *testing.T) {
 	}
 }
 
+// Files of those who trained a net have names of their own: each identifies it.
+func TestNamesOfAuthors(t *testing.T) {
+	facebook := [][2]string{{`^reg_token`, "storage_tokens"}, {`gamma_([12])`, "ls$1.gamma"}, {`fc1_g`, "w1"}, {`fc1_x`, "w2"},
+		{`(attn\.)q_bias`, "${1}qkv.bias=3"}, {`.*v_bias|^head.*`, ""}}
+	gated := slices.Insert(slices.Clone(facebook), 0, [2]string{`fc2`, "w3"})
+	tower := [][2]string{{`^head.*`, ""}, {`q_proj\.bias`, "q_bias"}, {`v_proj\.bias`, "v_bias"},
+		{`attn\.norm`, "attn.inner_attn_ln"}, {`mlp\.norm`, "mlp.ffn_ln"}, {`fc1_g`, "w1"}, {`fc1_x`, "w2"}, {`fc2`, "w3"}, {`^`, "visual."}}
+	encoder := [][2]string{{`^head.*`, ""}, {`attn_pool\.q\.(.*)`, "attn_pool.attn.in_proj_$1=3"}, {`attn_pool\.kv.*`, ""},
+		{`attn_pool\.proj`, "attn_pool.attn.out_proj"}, {`attn_pool\.norm`, "attn_pool.layernorm"}, {`latent`, "probe"},
+		{`fc1`, "c_fc"}, {`fc2`, "c_proj"}, {`attn\.qkv\.`, "attn.in_proj_"}, {`attn\.proj`, "attn.out_proj"},
+		{`norm_pre`, "ln_pre"}, {`^norm`, "ln_post"}, {`\.norm([12])`, ".ln_$1"}, {`gamma_([12])`, "ls_$1.gamma"},
+		{`^blocks`, "transformer.resblocks"}, {`^cls_token`, "class_embedding"}, {`^pos_embed`, "positional_embedding"},
+		{`patch_embed\.proj`, "conv1"}}
+	beside := append(slices.Clone(encoder), [2]string{`^`, "visual."})
+	for _, c := range []struct {
+		net   string
+		names [][2]string
+		more  string
+	}{
+		{"vit_small_patch16_dinov3_qkvb", facebook, "rope_embed.periods"},
+		{"vit_small_plus_patch16_dinov3_qkvb", gated, "mask_token"},
+		{"eva02_base_patch16_clip_224", tower, "visual.rope.freqs_cos"},
+		{"eva_giant_patch14_clip_224", [][2]string{{`^`, "visual."}}, "text.token_embedding.weight"},
+		{"vit_pe_core_tiny_patch16_384", beside, "visual.proj"},
+		{"vit_pe_core_tiny_patch16_384", encoder, "proj"},
+		{"vit_pe_lang_large_patch14_448", encoder, "proj"},
+	} {
+		m, err := nn.Build(c.net, nn.Config{Batch: 1, Mode: nn.Eval})
+		if err != nil {
+			t.Fatal(err)
+		}
+		list := []safetensors.Tensor{{Name: c.more, DType: safetensors.BF16, Shape: []int{1}}}
+		for _, e := range m.StateDict() {
+			name, shape := e.Name, slices.Clone(e.Shape)
+			for _, r := range c.names {
+				name = regexp.MustCompile(r[0]).ReplaceAllString(name, r[1])
+			}
+			if part, ok := strings.CutSuffix(name, "=3"); ok {
+				name, shape[0] = part, 3*shape[0]
+				if mask := name + "_mask"; strings.Contains(c.net, "dinov3") {
+					list = append(list, safetensors.Tensor{Name: mask, DType: safetensors.BF16, Shape: shape})
+				}
+			}
+			if strings.Trim(name, "visual.") != "" {
+				list = append(list, safetensors.Tensor{Name: name, DType: safetensors.BF16, Shape: shape})
+			}
+		}
+		path := filepath.Join(t.TempDir(), "w.safetensors")
+		zeros(t, path, list)
+		f, err := statedict.Open(path, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := Identify(f); !slices.Equal(got, []string{c.net}) {
+			t.Errorf("%s with the authors' names is %v", c.net, got)
+		}
+		f.Close()
+	}
+}
+
 // torchvision's auxiliary heads are dropped, also under a prefix.
 func TestAuxiliaryHeads(t *testing.T) {
 	for _, name := range []string{"googlenet", "inception_v3"} {

@@ -91,8 +91,14 @@ var transformersViTs = map[[3]int]string{
 	{384, 12, 6}:   "small",
 	{768, 12, 12}:  "base",
 	{1024, 24, 16}: "large",
-	{1280, 32, 20}: "huge",
+	{1280, 32, 20}: "huge", // DINOv3's
+	{1280, 32, 16}: "huge",
 	{1152, 27, 16}: "so400m",
+	{1408, 40, 16}: "giant", // CLIP's
+	{1536, 40, 24}: "giant", // DINOv2's
+	{1536, 40, 16}: "giantopt",
+	{1664, 48, 16}: "gigantic",
+	{4096, 40, 32}: "7b",
 }
 
 // transformersConvNeXts are the sizes of ConvNeXts by the numbers of their blocks and the first width.
@@ -122,6 +128,9 @@ var transformersNets = map[string]func(c *transformersConfig) string{
 	"dinov2": func(c *transformersConfig) string { return fmt.Sprintf("vit_%s_patch%d_dinov2", c.size(), c.Patch) },
 	"dinov3_vit": func(c *transformersConfig) string {
 		size := c.size()
+		if size == "7b" { // without biases
+			return fmt.Sprintf("vit_7b_patch%d_dinov3", c.Patch)
+		}
 		if c.Gated {
 			size += "_plus"
 		}

@@ -13,6 +13,7 @@ import math
 import os
 import re
 import sys
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 
@@ -92,10 +93,14 @@ def rotations(rope, shape):
     axes = [torch.arange(n, dtype=torch.float64) for n in shape]
     if dinov3:
         axes = [2 * math.pi * (2 * (x + 0.5) / n - 1) for x, n in zip(axes, shape)]
-    elif rope.ref_feat_shape is not None:
+    else:
+        axes = [x + rope.grid_offset for x in axes]
+    if not dinov3 and rope.ref_feat_shape is not None:
         axes = [x / n * r for x, n, r in zip(axes, shape, rope.ref_feat_shape)]
     periods = rope.temperature ** (torch.arange(bands, dtype=torch.float64) / bands)
-    angles = (torch.stack(torch.meshgrid(*axes, indexing="ij"), -1)[..., None] / periods).flatten(-2).flatten(0, 1)
+    grid = torch.meshgrid(*axes, indexing="ij")
+    grid = grid[::-1] if rope.grid_indexing == "xy" else grid
+    angles = (torch.stack(grid, -1)[..., None] / periods).flatten(-2).flatten(0, 1)
     angles = torch.cat([angles, angles], -1) if dinov3 else angles.repeat_interleave(2, -1)
     return torch.cat([angles.sin(), angles.cos()], -1)
 
@@ -107,7 +112,7 @@ def rotate(model):
         return
     table = rotations(rope, model.patch_embed.grid_size)
     torch.testing.assert_close(rope.get_embed(model.patch_embed.grid_size).double(), table, rtol=0, atol=2e-5)
-    rope.get_embed = lambda shape=None: table.to(model.cls_token.dtype)
+    rope.get_embed = lambda shape=None: table.to(model.patch_embed.proj.weight.dtype)
 
 
 def fill(model):
@@ -198,8 +203,13 @@ def linear_attention(q, k, v):
     return (out[..., :-1] / (out[..., -1:] + 1e-5)).to(dtype)
 
 
+def factor(m):
+    """The factor of timm's differential attention."""
+    return (m.lambda_q1 * m.lambda_k1).sum().exp() - (m.lambda_q2 * m.lambda_k2).sum().exp() + m.lambda_init
+
+
 def exact(model):
-    """Replaces activations whose gradients PyTorch makes with a sixth in float32, and attention in float32."""
+    """Replaces activations whose gradients PyTorch makes with a sixth in float32, and what timm computes in float32."""
     for m in model.modules():
         if isinstance(m, nn.Hardswish):
             m.forward = lambda x: x * F.relu6(x + 3) / 6
@@ -207,13 +217,16 @@ def exact(model):
             m.forward = lambda x: F.relu6(x + 3) / 6
         elif isinstance(m, LiteMLA):
             m._attn = linear_attention
+        elif hasattr(m, "_compute_lambda"):
+            m._compute_lambda = partial(factor, m)
 
 
 def initial(model):
     """The root of the mean square of each parameter's initial values, without outliers: the -2 that timm's trunc_normal_ has for
     -inf, of which Eva makes parts."""
-    values = {name: p.detach().double().abs() for name, p in model.named_parameters()}
-    return {name: float(x[x <= 30 * x.median()].square().mean().sqrt()) for name, x in values.items()}
+    values = {name: p.detach().double().abs().flatten() for name, p in model.named_parameters()}
+    large = {name: x.kthvalue(max(1, int(0.9 * len(x)))).values for name, x in values.items()}  # half of some are tiny
+    return {name: float(x[x <= 30 * large[name]].square().mean().sqrt()) for name, x in values.items()}
 
 
 def exempt(model):
