@@ -155,6 +155,12 @@ var heads = map[string]string{
 // windowed finds timm's Swin transformers V2, whose tensors are the same for all windows: group 1 is the size.
 var windowed = regexp.MustCompile(`^(swinv2_[a-z]+)_window\d`)
 
+// smoothed are timm's ResNets with other layers in place of strides, whose tensors are those of nets without.
+var smoothed = regexp.MustCompile(`^((?:se)?resne(?:t|xt))(?:aa|blur)(\d.*)$`)
+
+// unsmoothed is the net whose tensors a smoothed net has, or net itself.
+func unsmoothed(net string) string { return smoothed.ReplaceAllString(net, "$1$2") }
+
 // twin names the other net of timm whose tensors have the names and shapes of net's, "" without one.
 func twin(net string) string {
 	if other := heads[net]; other != "" {
@@ -193,7 +199,10 @@ func (n *Network) sameNet(f *statedict.File, l Meta) (doubt string, err error) {
 	case heads[n.arch] != "" && a == "" && l.Kind == "":
 		return fmt.Sprintf("taken for weights of %s: those of %s, with another number of heads, have the same names; the "+
 			"hub's config.json beside the file tells", n.arch, other), nil
-	case a != "" && name != n.arch && (other != "" || strings.HasPrefix(n.arch, "tf_") || windowed.MatchString(n.arch)):
+	case smoothed.MatchString(n.arch) && a == "" && l.Kind == "":
+		return fmt.Sprintf("taken for weights of %s: those of %s, which has strides, have the same names; the hub's "+
+			"config.json beside the file tells", n.arch, unsmoothed(n.arch)), nil
+	case a != "" && name != n.arch && (other != "" || unsmoothed(name) == unsmoothed(n.arch) || strings.HasPrefix(n.arch, "tf_") || windowed.MatchString(n.arch)):
 		hint := ""
 		if ok {
 			hint = ": give the model " + name

@@ -39,7 +39,10 @@ func TestIdentify(t *testing.T) {
 			x.Name = "net." + x.Name
 			under = append(under, x)
 		}
-		names := []string{a.Name}
+		names := []string{unsmoothed(a.Name)}
+		if _, err := nn.Lookup(names[0]); err != nil {
+			names[0] = a.Name
+		}
 		kind, size, _ := strings.Cut(a.Name, "_")
 		if other, ok := map[string]string{"vit": "deit_", "deit": "vit_"}[kind]; ok && a.Size == 224 { // alike but for the normalisation
 			if _, err := nn.Lookup(other + size); err == nil {
