@@ -152,7 +152,11 @@ func (b *Builder) param(p Param) *G.Node {
 		return nil
 	}
 	p.Frozen = b.freeze(p.Name)
-	m.entries = append(m.entries, Entry{p.Name, p.Shape, m.Config.DType.String(), Parameter, len(m.Params), nil})
+	shape := p.Shape
+	if p.Scalar {
+		shape = op.Shape{}
+	}
+	m.entries = append(m.entries, Entry{p.Name, shape, m.Config.DType.String(), Parameter, len(m.Params), nil})
 	m.Params = append(m.Params, p)
 	return p.Node
 }

@@ -57,10 +57,20 @@ func (b *Builder) Conv(name string, x *G.Node, c Conv) *G.Node {
 	if !ok {
 		return nil
 	}
-	return b.convolve(name, x, c, b.kernels(name, s, c))
+	return b.Convolve(name, x, c, b.kernels(name, s, c))
 }
 
-// kernels adds the parameters of a convolution of images of shape s.
+// Kernels adds the parameters of a convolution of images with x's channels, for a Convolve of the same name behind layers
+// whose parameters follow in the state dict.
+func (b *Builder) Kernels(name string, x *G.Node, c Conv) []*G.Node {
+	s, ok := b.shape(name, x, 4)
+	if !ok {
+		return nil
+	}
+	return b.kernels(name, s, c)
+}
+
+// kernels is Kernels for images of shape s.
 func (b *Builder) kernels(name string, s op.Shape, c Conv) []*G.Node {
 	if !b.claim(name) {
 		return nil
@@ -95,7 +105,7 @@ func (b *Builder) kernels(name string, s op.Shape, c Conv) []*G.Node {
 	return list
 }
 
-// standardised are the parameters of kernels, with the weights that a convolution of StdEps takes.
+// standardised are the parameters of Kernels, with the weights that a convolution of StdEps takes.
 func (b *Builder) standardised(name string, c Conv, kernels []*G.Node) []*G.Node {
 	if b.err != nil || c.StdEps == 0 {
 		return kernels
@@ -105,7 +115,7 @@ func (b *Builder) standardised(name string, c Conv, kernels []*G.Node) []*G.Node
 	var scale *G.Node
 	if c.Gain > 0 {
 		last := len(list) - 1
-		scale = b.apply(name, op.Reshape{Shape: op.Shape{c.Filters}}, list[last])
+		scale = b.apply(name, op.Reshape{Shape: op.Shape{c.Filters}}, b.apply(name, op.Taps{}, list[last]))
 		scale = b.apply(name, op.Map{Expr: x0.Scale(c.Gain / math.Sqrt(float64(w[1:].Size())))}, scale)
 		list = list[:last]
 	} else {
@@ -122,8 +132,8 @@ func (b *Builder) filled(name string, n int, v float64) *G.Node {
 	return b.Constant(name, op.Tensor{Shape: op.Shape{n}, Data: slices.Repeat([]float64{v}, n)})
 }
 
-// convolve convolves x with the parameters of kernels.
-func (b *Builder) convolve(name string, x *G.Node, c Conv, kernels []*G.Node) *G.Node {
+// Convolve convolves x with the parameters of Kernels.
+func (b *Builder) Convolve(name string, x *G.Node, c Conv, kernels []*G.Node) *G.Node {
 	s, ok := b.shape(name, x, 4)
 	if !ok {
 		return nil

@@ -61,6 +61,7 @@ type Param struct {
 	// weight decay.
 	BiasOrNorm bool
 	Frozen     bool // by Config.Freeze: it is not trained
+	Scalar     bool // a Shape of [1] has no dimensions in the state dict
 }
 
 // Fill writes the initial values of p into t, which has p's shape. They are functions of seed,

@@ -109,7 +109,7 @@ func (o ResNet) parts(b *Builder, name string, y *G.Node, c Conv, changes bool) 
 			if i > 0 && !changes {
 				part = b.Add(fmt.Sprintf("%s.add%d", name, i), done[i-1], part)
 			}
-			part = b.convolve(fmt.Sprintf("%s.convs.%d", name, i), part, c, kernels[i])
+			part = b.Convolve(fmt.Sprintf("%s.convs.%d", name, i), part, c, kernels[i])
 			part = b.ReLU(fmt.Sprintf("%s.relu2.%d", name, i), o.norm(b, fmt.Sprintf("%s.bns.%d", name, i), part, 1))
 		}
 		done = append(done, part)
@@ -136,7 +136,7 @@ func (o ResNet) downsample(b *Builder, name string, x *G.Node, channels, stride 
 	conv, norm := name+".downsample.0", name+".downsample.1"
 	if o.AvgDown {
 		if stride > 1 {
-			x, stride = b.pairs(conv, x), 1
+			x, stride = b.Pairs(conv, x), 1
 		}
 		conv, norm = norm, name+".downsample.2"
 	}
@@ -147,9 +147,9 @@ func (o ResNet) downsample(b *Builder, name string, x *G.Node, channels, stride 
 	return o.norm(b, norm, b.Conv(conv, x, c), 1)
 }
 
-// pairs is the mean of 2×2 pixels. At the end of an odd extent it is that of the pixels there are, as if the last ones
+// Pairs is the mean of 2×2 pixels. At the end of an odd extent it is that of the pixels there are, as if the last ones
 // were there twice: PyTorch's AvgPool2d with ceil_mode and without count_include_pad.
-func (b *Builder) pairs(name string, x *G.Node) *G.Node {
+func (b *Builder) Pairs(name string, x *G.Node) *G.Node {
 	if _, ok := b.shape(name, x, 4); !ok {
 		return nil
 	}

@@ -171,7 +171,7 @@ def drops(model):
             elif not hasattr(block, "has_skip"):
                 kinds = next((k for k in ((MBConv, TinyVitBlock), (RepMixerBlock, AttentionBlock)) if isinstance(block, k)), type(block))
                 n = sum(isinstance(b, kinds) for b in model.modules()) - 1
-                for own in (name + "1", name + "2") if hasattr(block, "norm2") and name.endswith("drop_path") else (name,):  # used twice
+                for own in (name + "1", name + "2") if hasattr(block, "norm2") and not hasattr(block, "conv2") and name.endswith("drop_path") else (name,):  # used twice
                     found[own] = most * round(m.drop_prob / most * n) / n  # it is a float32
             elif block.has_skip:
                 found[name.replace("drop_path", "stochastic_depth")] = m.drop_prob
