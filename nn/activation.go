@@ -124,7 +124,8 @@ func (b *Builder) ECA(name string, x *G.Node) *G.Node {
 	k := int(math.Log2(float64(s[1]))+1) / 2
 	k = max(3, k+1-k%2)
 	w := b.param(Param{Name: name + ".conv.weight", Shape: op.Shape{1, 1, k}, Init: FanInUniform(k)})
-	w = b.Apply(name+".kernel", op.Filters{Height: 1, Width: k}, b.Apply(name+".taps", op.Reshape{Shape: op.Shape{1, 1, k, 1}}, w))
+	w = b.Apply(name+".taps", op.Reshape{Shape: op.Shape{1, 1, k, 1}}, w)
+	w = b.Apply(name+".kernel", op.Filters{Height: 1, Width: k}, w)
 	m := b.Apply(name+".row", op.Reshape{Shape: op.Shape{s[0], 1, 1, s[1]}}, b.GlobalAvgPool(name+".avgpool", x))
 	o := op.Conv2D{Stride: square(1), Pad: [2]int{0, (k - 1) / 2}, Dilation: square(1), Groups: 1}
 	m = b.Apply(name+".gates", op.Reshape{Shape: op.Shape{s[0], s[1]}}, b.Apply(name+".conv", o, m, w))

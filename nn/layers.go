@@ -60,8 +60,8 @@ func (b *Builder) Conv(name string, x *G.Node, c Conv) *G.Node {
 	return b.Convolve(name, x, c, b.kernels(name, s, c))
 }
 
-// Kernels adds the parameters of a convolution of images with x's channels, for a Convolve of the same name behind layers
-// whose parameters follow in the state dict.
+// Kernels adds the parameters of a convolution of images with x's channels, for a Convolve of the same name behind
+// layers whose parameters follow in the state dict.
 func (b *Builder) Kernels(name string, x *G.Node, c Conv) []*G.Node {
 	s, ok := b.shape(name, x, 4)
 	if !ok {

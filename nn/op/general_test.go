@@ -85,7 +85,8 @@ func TestGeneralAgainstPyTorch(t *testing.T) {
 		"attention": attributes[op.Attention], "self_attention": attributes[op.SelfAttention], "focal_loss": attributes[op.FocalLoss], "asymmetric_loss": attributes[op.AsymmetricLoss],
 		"distill_loss": attributes[op.DistillLoss], "regression_loss": attributes[op.RegressionLoss],
 		"tokens": attributes[op.Tokens],
-		"planes": attributes[op.Planes], "taps": attributes[op.Taps], "filters": attributes[op.Filters], "roll": attributes[op.Roll],
+		"planes": attributes[op.Planes], "taps": attributes[op.Taps],
+		"filters": attributes[op.Filters], "roll": attributes[op.Roll],
 	}
 	seen := map[string]bool{}
 	for _, c := range cases {

@@ -2,8 +2,8 @@ package op
 
 import "fmt"
 
-// Taps makes the weights of filters w [O,I,height,width] the pixels of an image [1,O,height·width,I]: channel o has those
-// of filter o. On a device that keeps both with the filters last there is nothing to move.
+// Taps makes the weights of filters w [O,I,height,width] the pixels of an image [1,O,height·width,I]: channel o has
+// those of filter o. On a device that keeps both with the filters last there is nothing to move.
 type Taps struct{}
 
 var _ Composite = Taps{}

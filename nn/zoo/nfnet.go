@@ -49,10 +49,10 @@ func init() {
 	}
 	light.Excite, light.Features, light.Blocks = .25, 2304, [4]int{1, 2, 6, 3}
 	register("nfnet_l0", "NFNet-L0", 224, 248, light)
-	register("nf_resnet50", "NF-ResNet-50", 256, 272, NFNet{Blocks: [4]int{3, 4, 6, 3}, Channels: [4]int{256, 512, 1024, 2048},
-		Stem: "7x7_pool", StemWidth: 64, Ratio: .25, Activation: "relu"})
-	register("nf_regnet_b1", "NF-RegNet-B1", 256, 284, NFNet{Blocks: [4]int{2, 4, 7, 7}, Channels: [4]int{48, 104, 208, 440},
-		Width: .75, Stem: "3x3", GroupSize: 8, Ratio: 2.25, Features: 1280, Reg: true, Excite: .5, Activation: "silu"})
+	register("nf_resnet50", "NF-ResNet-50", 256, 272, NFNet{Blocks: [4]int{3, 4, 6, 3},
+		Channels: [4]int{256, 512, 1024, 2048}, Stem: "7x7_pool", StemWidth: 64, Ratio: .25, Activation: "relu"})
+	register("nf_regnet_b1", "NF-RegNet-B1", 256, 284, NFNet{Blocks: [4]int{2, 4, 7, 7},
+		Channels: [4]int{48, 104, 208, 440}, Width: .75, Stem: "3x3", GroupSize: 8, Ratio: 2.25, Features: 1280, Reg: true, Excite: .5, Activation: "silu"})
 }
 
 // NFNet are the options of a residual net without normalisation, whose convolutions have standardised weights.

@@ -8,7 +8,8 @@ import (
 func init() {
 	one, few := [4]int{1, 1, 1, 1}, [4]int{8, 16, 16, 24}
 	nfNet := zoo.NFNet{Blocks: [4]int{1, 2, 1, 1}, Channels: [4]int{16, 24, 32, 32}, Stem: "deep_quad", StemWidth: 16,
-		GroupSize: 8, Ratio: .5, Features: 40, ExtraConv: true, Excite: .5, Activation: "gelu", GammaInAct: true, SkipInit: true}
+		GroupSize: 8, Ratio: .5, Features: 40, ExtraConv: true, Excite: .5, Activation: "gelu", GammaInAct: true,
+		SkipInit: true}
 	register(map[string]nn.Architecture{
 		"resnetblur_timm_narrow": like("resnet18d", nn.ResNet{Blocks: one, Basic: true, Channels: few, Stem: [3]int{4, 4, 8},
 			AntiAlias: "blur", ReduceFirst: 2, DownKernel: 3, ECA: true}.Build),
