@@ -113,3 +113,21 @@ func (b *Builder) SqueezeExcite(name string, x *G.Node, outputs int, act, gate A
 	m = gate(b, name+".scale_activation", b.Conv(name+".fc2", m, Conv{Filters: s[1], Kernel: 1, Bias: true}))
 	return b.Scale(name+".scale", x, m)
 }
+
+// ECA scales the channels of x [N,C,H,W] by the sigmoid of a convolution over the means of neighbouring channels, with
+// the parameter name.conv.weight [1,1,K] (Wang et al., ECA-Net, 2020). K is odd, at least 3 and about ½·log₂ 2C.
+func (b *Builder) ECA(name string, x *G.Node) *G.Node {
+	s, ok := b.shape(name, x, 4)
+	if !ok || !b.claim(name) {
+		return nil
+	}
+	k := int(math.Log2(float64(s[1]))+1) / 2
+	k = max(3, k+1-k%2)
+	w := b.param(Param{Name: name + ".conv.weight", Shape: op.Shape{1, 1, k}, Init: FanInUniform(k)})
+	w = b.Apply(name+".taps", op.Reshape{Shape: op.Shape{1, 1, k, 1}}, w)
+	w = b.Apply(name+".kernel", op.Filters{Height: 1, Width: k}, w)
+	m := b.Apply(name+".row", op.Reshape{Shape: op.Shape{s[0], 1, 1, s[1]}}, b.GlobalAvgPool(name+".avgpool", x))
+	o := op.Conv2D{Stride: square(1), Pad: [2]int{0, (k - 1) / 2}, Dilation: square(1), Groups: 1}
+	m = b.Apply(name+".gates", op.Reshape{Shape: op.Shape{s[0], s[1]}}, b.Apply(name+".conv", o, m, w))
+	return b.Scale(name+".scale", x, b.Sigmoid(name+".sigmoid", m))
+}

@@ -127,7 +127,7 @@ func (b *Builder) LayerNorm(name string, x *G.Node, eps float64) *G.Node {
 	if !ok || !b.claim(name) {
 		return nil
 	}
-	scale, bias := b.normParams(name, s[len(s)-1])
+	scale, bias := b.normParams(name, s[len(s)-1], 1)
 	return b.apply(name, op.LayerNorm{Eps: eps}, x, scale, bias)
 }
 
@@ -146,6 +146,11 @@ func (b *Builder) RMSNorm(name string, x *G.Node, eps float64) *G.Node {
 // GroupNorm adds a normalisation of groups of channels of x [N,C,…], with parameters name.weight and name.bias [C],
 // which start as 1 and 0.
 func (b *Builder) GroupNorm(name string, x *G.Node, groups int, eps float64) *G.Node {
+	return b.groupNorm(name, x, groups, eps, 1)
+}
+
+// groupNorm is GroupNorm with an initial value of name.weight.
+func (b *Builder) groupNorm(name string, x *G.Node, groups int, eps, initial float64) *G.Node {
 	s, ok := b.operand(name, x)
 	if ok && len(s) < 2 {
 		b.err = fmt.Errorf("layer %s: the operand has the shape %v: it must have 2 dimensions or more", name, s)
@@ -153,13 +158,13 @@ func (b *Builder) GroupNorm(name string, x *G.Node, groups int, eps float64) *G.
 	if !ok || !b.claim(name) {
 		return nil
 	}
-	scale, bias := b.normParams(name, s[1])
+	scale, bias := b.normParams(name, s[1], initial)
 	return b.apply(name, op.GroupNorm{Groups: groups, Eps: eps}, x, scale, bias)
 }
 
 // normParams are the scale and the bias of a normalisation.
-func (b *Builder) normParams(name string, c int) (scale, bias *G.Node) {
-	scale = b.param(Param{Name: name + ".weight", Shape: op.Shape{c}, Init: Init{Scale: 1}, BiasOrNorm: true})
+func (b *Builder) normParams(name string, c int, initial float64) (scale, bias *G.Node) {
+	scale = b.param(Param{Name: name + ".weight", Shape: op.Shape{c}, Init: Init{Scale: initial}, BiasOrNorm: true})
 	bias = b.param(Param{Name: name + ".bias", Shape: op.Shape{c}, Init: Init{}, BiasOrNorm: true})
 	return scale, bias
 }

@@ -17,13 +17,16 @@ var everyLayer = Architecture{
 		x = b.ReLU("relu1", b.BatchNorm("bn1", x, 1))
 		x = b.MaxPool("maxpool", x, 3, 2, 1)
 		x = cifarBlock(b, "a", x, 8, 2, 0)
-		x = ResNet{}.basicBlock(b, "b", x, 6, 1, 0)
+		y := ResNet{AntiAlias: "blur"}.basicBlock(b, "b", x, 6, 2)
+		x = b.ReLU("relu2", b.Add("add1", y, ResNet{}.downsample(b, "b", x, 6, 2)))
 		x = b.SqueezeExcite("se", b.Hardswish("hardswish", b.SiLU("silu", x)), 2, (*Builder).GELU,
 			(*Builder).HardSigmoid)
+		x = b.ECA("eca", x)
 		x = b.StochasticDepth("depth", b.Dropout("dropout", x, .2), .4)
-		x = b.Conv("conv2", x, Conv{Filters: 3, Kernel: 2, Width: 3, Pad: 1, PadWidth: 2, Dilation: 2})
+		x = b.Conv("conv2", x, Conv{Filters: 3, Kernel: 2, Width: 3, Pad: 1, PadWidth: 2, Dilation: 2, StdEps: 1e-3,
+			Gain: 1.5})
 		x = b.AvgPool("avgpool", x, 2, 1, 1)
-		y := b.GlobalAvgPool("global", x)
+		y = b.GlobalAvgPool("global", x)
 		x = b.Map("rows", x0.Mul(x1), x, b.Param("row", Init{Distribution: Uniform, Scale: 1}, 1, 1, 1, x.Shape()[3]))
 		x = b.Map("planes", x0.Add(x1.Square()),
 			b.Param("plane", Init{Distribution: Uniform, Scale: 1}, 1, 3, x.Shape()[2], 1), x)

@@ -3,6 +3,7 @@ package nn
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 
 	G "gorgonia.org/gorgonia"
@@ -23,6 +24,13 @@ type Conv struct {
 	// Width and PadWidth are the kernel's width and the columns of zeros at each side, of kernels that are not square. A
 	// zero Width means Kernel and Pad.
 	Width, PadWidth int
+
+	// StdEps standardises the weights w of each filter: (w − mean)/√(variance + StdEps) (Qiao et al. 2019). 0 leaves them
+	// as they are. It is the eps of timm's StdConv2d.
+	StdEps float64
+	// Gain multiplies standardised weights by Gain/√(weights of a filter) and by a parameter name.gain [Filters,1,1,1],
+	// which starts as 1. 0 does not. It is the gamma of timm's ScaledStdConv2d.
+	Gain float64
 }
 
 // kernel is the height and the width of the kernel.
@@ -39,20 +47,30 @@ func (c Conv) pad() [2]int {
 // ok reports whether the fields make a convolution.
 func (c Conv) ok() bool {
 	return c.Filters > 0 && c.Kernel > 0 && min(c.Stride, c.Pad, c.Dilation, c.Groups, c.Width, c.PadWidth) >= 0 &&
-		(c.Width > 0 || c.PadWidth == 0)
+		(c.Width > 0 || c.PadWidth == 0) && c.StdEps >= 0 && c.Gain >= 0 && (c.StdEps > 0 || c.Gain == 0)
 }
 
 // Conv adds a convolution of x [N,C,H,W] with parameters name.weight [Filters,C/Groups,height,width] and, if asked for,
-// name.bias [Filters]. They start as HeNormal and, as PyTorch's, FanInUniform.
+// name.bias [Filters] and name.gain. The first two start as HeNormal and, as PyTorch's, FanInUniform.
 func (b *Builder) Conv(name string, x *G.Node, c Conv) *G.Node {
 	s, ok := b.shape(name, x, 4)
 	if !ok {
 		return nil
 	}
-	return b.convolve(name, x, c, b.kernels(name, s, c))
+	return b.Convolve(name, x, c, b.kernels(name, s, c))
 }
 
-// kernels adds the parameters of a convolution of images of shape s.
+// Kernels adds the parameters of a convolution of images with x's channels, for a Convolve of the same name behind
+// layers whose parameters follow in the state dict.
+func (b *Builder) Kernels(name string, x *G.Node, c Conv) []*G.Node {
+	s, ok := b.shape(name, x, 4)
+	if !ok {
+		return nil
+	}
+	return b.kernels(name, s, c)
+}
+
+// kernels is Kernels for images of shape s.
 func (b *Builder) kernels(name string, s op.Shape, c Conv) []*G.Node {
 	if !b.claim(name) {
 		return nil
@@ -83,11 +101,41 @@ func (b *Builder) kernels(name string, s op.Shape, c Conv) []*G.Node {
 			BiasOrNorm: true,
 		}))
 	}
+	if c.Gain > 0 {
+		list = append(list, b.param(Param{Name: name + ".gain", Shape: op.Shape{c.Filters, 1, 1, 1}, Init: Init{Scale: 1}}))
+	}
 	return list
 }
 
-// convolve convolves x with the parameters of kernels.
-func (b *Builder) convolve(name string, x *G.Node, c Conv, kernels []*G.Node) *G.Node {
+// standardised are the parameters of Kernels, with the weights that a convolution of StdEps takes.
+func (b *Builder) standardised(name string, c Conv, kernels []*G.Node) []*G.Node {
+	if b.err != nil || c.StdEps == 0 {
+		return kernels
+	}
+	w := op.Shape(kernels[0].Shape())
+	list := slices.Clone(kernels)
+	var scale *G.Node
+	if c.Gain > 0 {
+		last := len(list) - 1
+		scale = b.apply(name, op.Reshape{Shape: op.Shape{c.Filters}}, b.apply(name, op.Taps{}, list[last]))
+		scale = b.apply(name, op.Map{Expr: x0.Scale(c.Gain / math.Sqrt(float64(w[1:].Size())))}, scale)
+		list = list[:last]
+	} else {
+		scale = b.filled(name+".ones", c.Filters, 1)
+	}
+	x := b.apply(name, op.Taps{}, list[0])
+	x = b.apply(name, op.GroupNorm{Groups: c.Filters, Eps: c.StdEps}, x, scale, b.filled(name+".zeros", c.Filters, 0))
+	list[0] = b.apply(name, op.Filters{Height: w[2], Width: w[3]}, x)
+	return list
+}
+
+// filled is a vector of a constant.
+func (b *Builder) filled(name string, n int, v float64) *G.Node {
+	return b.Constant(name, op.Tensor{Shape: op.Shape{n}, Data: slices.Repeat([]float64{v}, n)})
+}
+
+// Convolve convolves x with the parameters of Kernels.
+func (b *Builder) Convolve(name string, x *G.Node, c Conv, kernels []*G.Node) *G.Node {
 	s, ok := b.shape(name, x, 4)
 	if !ok {
 		return nil
@@ -105,7 +153,7 @@ func (b *Builder) convolve(name string, x *G.Node, c Conv, kernels []*G.Node) *G
 		Dilation: square(max(c.Dilation, 1)),
 		Groups:   max(c.Groups, 1),
 	}
-	return b.apply(name, o, append([]*G.Node{x}, kernels...)...)
+	return b.apply(name, o, append([]*G.Node{x}, b.standardised(name, c, kernels)...)...)
 }
 
 // same pads x, of shape s, as TensorFlow's SAME does for a convolution, if that adds more zeros behind x than before.

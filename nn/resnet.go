@@ -2,6 +2,7 @@ package nn
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -75,6 +76,29 @@ type ResNet struct {
 	// Excite is the share of a block's channels that a squeeze-and-excitation before the sum has, rounded to a multiple of
 	// 8; 0 means none: timm's rd_ratio of the attn_layer "se", 1/16 unless given.
 	Excite float64
+	// ECA scales a block's channels before the sum by a convolution over their means (Wang et al. 2020): timm's attn_layer
+	// "eca".
+	ECA bool
+	// GroupNorm is the number of groups of channels that are normalised in place of the batch's channels; 0: none. timm's
+	// norm_layer "groupnorm" has 32.
+	GroupNorm int
+	// AntiAlias is "avg" or "blur": the 3×3 convolutions and the first pooling move by 1 pixel. Behind them is the mean of
+	// 2×2 pixels, or a blur of every second pixel (Zhang 2019). It is timm's aa_layer, nn.AvgPool2d or BlurPool2d.
+	AntiAlias string
+	// StemConv has a 3×3 convolution in place of the first pooling: timm's replace_stem_pool.
+	StemConv bool
+	// ReduceFirst divides the channels of a block's first convolution; 0 means 1: timm's block_reduce_first.
+	ReduceFirst int
+	// DownKernel is the kernel of a shortcut's convolution where a stage begins, but the first one; 0 means 1: timm's
+	// down_kernel_size.
+	DownKernel int
+
+	// Channels are those of the stages, of which bottlenecks have four times as many; zero: 64, 128, 256, 512.
+	Channels [4]int
+
+	// Branch, if not nil, adds the residual branch of a block in place of these, without stochastic depth. Its result has
+	// width channels with Basic, else 4·width.
+	Branch func(b *Builder, name string, x *G.Node, width, stride int) *G.Node
 }
 
 // check is the error of the first option that is wrong.
@@ -102,6 +126,29 @@ func (o ResNet) check() error {
 		return fmt.Errorf("nn.ResNet.Scale is %d: must be 0 with Basic or Dilate", o.Scale)
 	case !(o.Excite >= 0 && o.Excite <= 1):
 		return fmt.Errorf("nn.ResNet.Excite is %v: must be at least 0 and at most 1", o.Excite)
+	case o.ECA && o.Excite > 0:
+		return fmt.Errorf("nn.ResNet.Excite is %v: must be 0 with ECA", o.Excite)
+	case o.GroupNorm < 0:
+		return fmt.Errorf("nn.ResNet.GroupNorm is %d: must be at least 0", o.GroupNorm)
+	case o.AntiAlias != "" && o.AntiAlias != "avg" && o.AntiAlias != "blur":
+		return fmt.Errorf("nn.ResNet.AntiAlias is %q: must be \"avg\", \"blur\" or \"\"", o.AntiAlias)
+	case o.AntiAlias != "" && (o.StemConv || o.Scale > 0 || o.Dilate != [3]bool{}):
+		return fmt.Errorf("nn.ResNet.AntiAlias is %q: must be \"\" with StemConv, Scale or Dilate", o.AntiAlias)
+	case o.ReduceFirst < 0 || o.ReduceFirst > 64:
+		return fmt.Errorf("nn.ResNet.ReduceFirst is %d: must be at least 0 and at most 64", o.ReduceFirst)
+	case o.ReduceFirst > 1 && o.Scale > 0:
+		return fmt.Errorf("nn.ResNet.ReduceFirst is %d: must be 0 with Scale", o.ReduceFirst)
+	case o.DownKernel < 0 || o.DownKernel > 0 && o.DownKernel%2 == 0:
+		return fmt.Errorf("nn.ResNet.DownKernel is %d: must be 0 or odd", o.DownKernel)
+	case o.DownKernel > 1 && (o.AvgDown || o.Dilate != [3]bool{}):
+		return fmt.Errorf("nn.ResNet.DownKernel is %d: must be 0 with AvgDown or Dilate", o.DownKernel)
+	case o.Channels != [4]int{} && slices.Min(o.Channels[:]) < 1:
+		return fmt.Errorf("nn.ResNet.Channels is %v: must be numbers of at least 1, or 0 all", o.Channels)
+	case slices.Max(o.Channels[:]) > 1<<16:
+		return fmt.Errorf("nn.ResNet.Channels is %v: must be numbers of at most 65536", o.Channels)
+	case o.Branch != nil && (o.Scale > 0 || o.Excite > 0 || o.ECA || o.AntiAlias != "" || o.ReduceFirst > 0 ||
+		o.Dilate != [3]bool{}):
+		return errors.New("nn.ResNet.Branch: must be nil with Scale, Excite, ECA, AntiAlias, ReduceFirst and Dilate")
 	case o.Basic && o.Dilate != [3]bool{}:
 		return fmt.Errorf("nn.ResNet.Dilate is %v: must be false with Basic, whose blocks have no dilation", o.Dilate)
 	}
@@ -114,8 +161,7 @@ func (o ResNet) Build(b *Builder, x *G.Node) *G.Node {
 		b.Fail(err)
 		return nil
 	}
-	x = b.ReLU("relu", b.BatchNorm("bn1", o.stem(b, x), 1))
-	x = b.MaxPool("maxpool", x, 3, 2, 1)
+	x = o.pool(b, b.ReLU("relu", o.norm(b, "bn1", o.stem(b, x), 1)))
 	done, all, dilation := 0, o.Blocks[0]+o.Blocks[1]+o.Blocks[2]+o.Blocks[3], 1
 	for i, n := range o.Blocks {
 		dilate := i > 0 && o.Dilate[i-1]
@@ -125,11 +171,22 @@ func (o ResNet) Build(b *Builder, x *G.Node) *G.Node {
 				stride = 2
 			}
 			name, drop := fmt.Sprintf("layer%d.%d", i+1, j), b.Config().DropPathAt(done, all)
+			var y *G.Node
+			width, relu := cmp.Or(o.Channels[i], 64<<i), ".relu3"
+			channels := 4 * width
 			if o.Basic {
-				x = o.basicBlock(b, name, x, 64<<i, stride, drop)
-			} else {
-				x = o.bottleneck(b, name, x, 64<<i, stride, dilation, drop)
+				channels, relu = width, ".relu2"
 			}
+			switch {
+			case o.Branch != nil:
+				y = o.Branch(b, name, x, width, stride)
+			case o.Basic:
+				y = o.basicBlock(b, name, x, width, stride)
+			default:
+				y = o.bottleneck(b, name, x, width, stride, dilation)
+			}
+			y = b.StochasticDepth(name+".drop_path", y, drop)
+			x = b.ReLU(name+relu, b.Add(name+".add", y, o.downsample(b, name, x, channels, stride)))
 			if dilate && j == 0 {
 				dilation *= 2
 			}
@@ -146,108 +203,32 @@ func (o ResNet) stem(b *Builder, x *G.Node) *G.Node {
 		return b.Conv("conv1", x, Conv{Filters: 64, Kernel: 7, Stride: 2, Pad: 3})
 	}
 	x = b.Conv("conv1.0", x, Conv{Filters: o.Stem[0], Kernel: 3, Stride: 2, Pad: 1})
-	x = b.Conv("conv1.3", b.ReLU("conv1.2", b.BatchNorm("conv1.1", x, 1)), Conv{Filters: o.Stem[1], Kernel: 3, Pad: 1})
-	return b.Conv("conv1.6", b.ReLU("conv1.5", b.BatchNorm("conv1.4", x, 1)), Conv{Filters: o.Stem[2], Kernel: 3, Pad: 1})
+	x = b.Conv("conv1.3", b.ReLU("conv1.2", o.norm(b, "conv1.1", x, 1)), Conv{Filters: o.Stem[1], Kernel: 3, Pad: 1})
+	return b.Conv("conv1.6", b.ReLU("conv1.5", o.norm(b, "conv1.4", x, 1)), Conv{Filters: o.Stem[2], Kernel: 3, Pad: 1})
 }
 
-// basicBlock is relu(bn2(conv2(relu(bn1(conv1 x)))) + shortcut x), both convolutions 3×3.
-func (o ResNet) basicBlock(b *Builder, name string, x *G.Node, width, stride int, drop float64) *G.Node {
-	y := b.Conv(name+".conv1", x, Conv{Filters: width, Kernel: 3, Stride: stride, Pad: 1})
-	y = b.ReLU(name+".relu1", b.BatchNorm(name+".bn1", y, 1))
-	y = b.Conv(name+".conv2", y, Conv{Filters: width, Kernel: 3, Pad: 1})
-	y = o.excite(b, name+".se", b.BatchNorm(name+".bn2", y, b.lastScale()), width)
-	y = b.StochasticDepth(name+".drop_path", y, drop)
-	x = o.downsample(b, name, x, width, stride)
-	return b.ReLU(name+".relu2", b.Add(name+".add", y, x))
-}
-
-// bottleneck reduces the channels by a 1×1 convolution, to width unless o has another, convolves 3×3 and expands to
-// four times the width. Its residual branch is dropped with probability drop in Train.
-func (o ResNet) bottleneck(b *Builder, name string, x *G.Node, width, stride, dilation int, drop float64) *G.Node {
-	groups := cmp.Or(o.Groups, 1)
-	inner := width * cmp.Or(o.GroupWidth, 64) / 64 * groups
-	y := b.Conv(name+".conv1", x, Conv{Filters: inner * max(o.Scale, 1), Kernel: 1})
-	y = b.ReLU(name+".relu1", b.BatchNorm(name+".bn1", y, 1))
-	c := Conv{Filters: inner, Kernel: 3, Stride: stride, Pad: dilation, Dilation: dilation, Groups: groups}
-	if o.Scale == 0 {
-		y = b.ReLU(name+".relu2", b.BatchNorm(name+".bn2", b.Conv(name+".conv2", y, c), 1))
-	} else {
-		s, ok := b.shape(name, x, 4)
-		y = o.parts(b, name, y, c, ok && (stride > 1 || s[1] != 4*width))
-	}
-	y = b.Conv(name+".conv3", y, Conv{Filters: 4 * width, Kernel: 1})
-	y = o.excite(b, name+".se", b.BatchNorm(name+".bn3", y, b.lastScale()), 4*width)
-	y = b.StochasticDepth(name+".drop_path", y, drop)
-	x = o.downsample(b, name, x, 4*width, stride)
-	return b.ReLU(name+".relu3", b.Add(name+".add", y, x))
-}
-
-// parts convolves all parts of y's channels but the last. Where a block changes the shape each has its own input, and
-// the last part is pooled.
-func (o ResNet) parts(b *Builder, name string, y *G.Node, c Conv, changes bool) *G.Node {
-	s, ok := b.shape(name, y, 4)
-	if !ok {
+// pool halves the images behind the stem.
+func (o ResNet) pool(b *Builder, x *G.Node) *G.Node {
+	switch s, ok := b.shape("maxpool", x, 4); {
+	case !ok:
 		return nil
+	case o.StemConv:
+		x = b.Conv("maxpool.0", x, Conv{Filters: s[1], Kernel: 3, Stride: 2, Pad: 1})
+		return b.ReLU("maxpool.2", o.norm(b, "maxpool.1", x, 1))
+	case o.AntiAlias == "avg":
+		return o.smooth(b, "maxpool", x)
+	case o.AntiAlias == "blur":
+		return o.smooth(b, "maxpool.1", b.MaxPool("maxpool.0", x, 3, 1, 1))
 	}
-	of := slices.Clone(s)
-	of[1] = c.Filters
-	kernels := make([][]*G.Node, o.Scale-1) // all are before the normalisations in the state dict
-	for i := range kernels {
-		kernels[i] = b.kernels(fmt.Sprintf("%s.convs.%d", name, i), of, c)
-	}
-	var done []*G.Node
-	for i := range o.Scale {
-		part := b.Slice(fmt.Sprintf("%s.part%d", name, i), y, 1, i*c.Filters, (i+1)*c.Filters)
-		switch {
-		case i == len(kernels) && changes:
-			part = b.AvgPool(name+".pool", part, 3, c.Stride, 1)
-		case i < len(kernels):
-			if i > 0 && !changes {
-				part = b.Add(fmt.Sprintf("%s.add%d", name, i), done[i-1], part)
-			}
-			part = b.convolve(fmt.Sprintf("%s.convs.%d", name, i), part, c, kernels[i])
-			part = b.ReLU(fmt.Sprintf("%s.relu2.%d", name, i), b.BatchNorm(fmt.Sprintf("%s.bns.%d", name, i), part, 1))
-		}
-		done = append(done, part)
-	}
-	return b.Concat(name+".concat", 1, done...)
+	return b.MaxPool("maxpool", x, 3, 2, 1)
 }
 
-// excite adds the squeeze-and-excitation of a block's result of so many channels.
-func (o ResNet) excite(b *Builder, name string, x *G.Node, channels int) *G.Node {
-	if o.Excite == 0 {
-		return x
+// norm is a normalisation with parameters name.weight, which starts as scale, and name.bias.
+func (o ResNet) norm(b *Builder, name string, x *G.Node, scale float64) *G.Node {
+	if o.GroupNorm > 0 {
+		return b.groupNorm(name, x, o.GroupNorm, 1e-5, scale)
 	}
-	return b.SqueezeExcite(name, x, max(8, int(float64(channels)*o.Excite+4)/8*8), (*Builder).ReLU, (*Builder).Sigmoid)
-}
-
-// downsample fits the shortcut to the block's result by a 1×1 convolution where it differs in shape.
-func (o ResNet) downsample(b *Builder, name string, x *G.Node, channels, stride int) *G.Node {
-	if s, ok := b.shape(name, x, 4); !ok || stride == 1 && s[1] == channels {
-		return x
-	}
-	conv, norm := name+".downsample.0", name+".downsample.1"
-	if o.AvgDown {
-		if stride > 1 {
-			x, stride = b.pairs(conv, x), 1
-		}
-		conv, norm = norm, name+".downsample.2"
-	}
-	return b.BatchNorm(norm, b.Conv(conv, x, Conv{Filters: channels, Kernel: 1, Stride: stride}), 1)
-}
-
-// pairs is the mean of 2×2 pixels. At the end of an odd extent it is that of the pixels there are, as if the last ones
-// were there twice: PyTorch's AvgPool2d with ceil_mode and without count_include_pad.
-func (b *Builder) pairs(name string, x *G.Node) *G.Node {
-	if _, ok := b.shape(name, x, 4); !ok {
-		return nil
-	}
-	for i, what := range []string{".rows", ".columns"} {
-		if n := x.Shape()[2+i]; n%2 == 1 && b.err == nil {
-			x = b.Concat(name+what, 2+i, x, b.Slice(name+what+".last", x, 2+i, n-1, n))
-		}
-	}
-	return b.AvgPool(name, x, 2, 2, 0)
+	return b.BatchNorm(name, x, scale)
 }
 
 // lastScale is the initial scale of a block's last batch normalisation.

@@ -60,6 +60,9 @@ func newInput(g *G.ExprGraph, name string, t op.Type) *G.Node {
 
 // hostTensor views a Gorgonia value as a row-major tensor, copying it if it lies otherwise.
 func hostTensor(v G.Value) (op.Tensor, error) {
+	if u, ok := v.(unprinted); ok {
+		v = u.Dense
+	}
 	switch s := v.(type) {
 	case *G.F32:
 		return op.Tensor{Data: []float32{float32(*s)}}, nil

@@ -40,7 +40,7 @@ func TestOverwrites(t *testing.T) {
 func TestWeights(t *testing.T) {
 	want := map[string][]int{
 		"conv2d": {1, 2}, "linear": {1, 2}, "conv2d_grad_input": {0}, "linear_grad_input": {0},
-		"layer_norm": {1, 2}, "layer_norm_grad_input": {1}, "rms_norm": {1}, "group_norm": {1, 2},
+		"layer_norm": {1, 2}, "layer_norm_grad_input": {1}, "rms_norm": {1}, "group_norm": {1, 2}, "taps": {0},
 		"batch_norm": {1, 2, 3}, "batch_norm_update": {0}, "batch_norm_grad_sums": {1}, "batch_norm_grad_input": {1, 2},
 	}
 	for _, e := range examples(op.Float32) {

@@ -51,6 +51,8 @@ func general(d op.DType) []example {
 		{op.Roll{By: []int{0, 0}}, []op.Type{f(2, 5)}},
 		{op.Tokens{}, []op.Type{f(2, 3, 4, 5)}},
 		{op.Planes{Height: 4, Width: 5}, []op.Type{f(2, 20, 3)}},
+		{op.Taps{}, []op.Type{f(4, 3, 2, 5)}},
+		{op.Filters{Height: 2, Width: 5}, []op.Type{f(1, 4, 10, 3)}},
 	}
 }
 
@@ -83,7 +85,8 @@ func TestGeneralAgainstPyTorch(t *testing.T) {
 		"attention": attributes[op.Attention], "self_attention": attributes[op.SelfAttention], "focal_loss": attributes[op.FocalLoss], "asymmetric_loss": attributes[op.AsymmetricLoss],
 		"distill_loss": attributes[op.DistillLoss], "regression_loss": attributes[op.RegressionLoss],
 		"tokens": attributes[op.Tokens],
-		"planes": attributes[op.Planes], "roll": attributes[op.Roll],
+		"planes": attributes[op.Planes], "taps": attributes[op.Taps],
+		"filters": attributes[op.Filters], "roll": attributes[op.Roll],
 	}
 	seen := map[string]bool{}
 	for _, c := range cases {

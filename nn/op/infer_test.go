@@ -237,6 +237,8 @@ func TestBadAttributes(t *testing.T) {
 		{op.SelfAttention{Tokens: 3, Heads: 2, Scale: 1}, []op.Type{f(6, 12), f(3, 3, 3)}, "divides 4"},
 		{op.SelfAttentionGrad{Tokens: 3, Heads: 1, Scale: 1}, []op.Type{f(6, 3), f(6, 3)}, "[6 1]"},
 		{op.Planes{Height: 2, Width: 2}, []op.Type{f(2, 3, 4)}, "3 rows"},
+		{op.Filters{Height: 2, Width: 2}, []op.Type{f(1, 3, 5, 2)}, "2·2 rows"},
+		{op.Filters{Height: 2, Width: 2}, []op.Type{f(2, 3, 4, 2)}, "an image"},
 		{op.Row{Index: 2}, []op.Type{stats}, "no such row"},
 		{op.Row{Index: -1}, []op.Type{stats}, "no such row"},
 		{op.Reshape{Shape: op.Shape{3, 3}}, []op.Type{stats}, "8 elements"},

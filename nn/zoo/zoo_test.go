@@ -376,3 +376,25 @@ func TestRotations(t *testing.T) {
 		}
 	}
 }
+
+// BiT's weights need an ε of standardised weights that the shapes of their tensors do not show.
+func TestBiTConstants(t *testing.T) {
+	m, err := nn.Build("resnetv2_50x1_bit", nn.Config{Batch: 1, Mode: nn.Eval, Size: 64})
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[float64]int{}
+	for _, n := range m.Graph.AllNodes() {
+		if o, ok := n.Op().(*nn.Op); ok {
+			if norm, ok := o.Op().(op.GroupNorm); ok {
+				found[norm.Eps]++
+				if weights := strings.Contains(o.Layer(), "conv"); weights != (norm.Eps == 1e-8) {
+					t.Errorf("%s has ε = %g", o.Layer(), norm.Eps)
+				}
+			}
+		}
+	}
+	if found[1e-8] != 53 || found[1e-5] != 49 {
+		t.Errorf("normalisations by ε: %v", found)
+	}
+}

@@ -180,6 +180,12 @@ var aliased = map[string]string{
 	"mobilenetv4_conv_aa_large":    "mobilenetv4_conv_large",
 }
 
+// smoothed are timm's ResNets with other layers in place of strides, whose tensors are those of nets without.
+var smoothed = regexp.MustCompile(`^((?:se)?resne(?:t|xt))(?:aa|blur)(\d.*)$`)
+
+// unsmoothed is the net whose tensors a smoothed net has, or net itself.
+func unsmoothed(net string) string { return smoothed.ReplaceAllString(net, "$1$2") }
+
 // twin names the other net of timm whose tensors have the names and shapes of net's, "" without one.
 func twin(net string) string {
 	if other := cmp.Or(rivals[kind(net)].net, aliased[net]); other != "" {
@@ -223,7 +229,11 @@ func (n *Network) sameNet(f *statedict.File, l Meta) (doubt string, err error) {
 	case rivals[kind(n.arch)].net != "" && a == "" && l.Kind == "" && l.Model == "":
 		return fmt.Sprintf("taken for weights of %s: those of %s, with another %s, have the same names; the hub's config.json "+
 			"beside the file tells", n.arch, other, rivals[kind(n.arch)].by), nil
-	case a != "" && kind(name) != kind(n.arch) && (other != "" || strings.HasPrefix(n.arch, "tf_") || windowed.MatchString(n.arch)):
+	case smoothed.MatchString(n.arch) && a == "" && l.Kind == "":
+		return fmt.Sprintf("taken for weights of %s: those of %s, which has strides, have the same names; the hub's "+
+			"config.json beside the file tells", n.arch, unsmoothed(n.arch)), nil
+	case a != "" && kind(name) != kind(n.arch) && (other != "" || unsmoothed(name) == unsmoothed(n.arch) ||
+		strings.HasPrefix(n.arch, "tf_") || windowed.MatchString(n.arch)):
 		hint := ""
 		if ok {
 			hint = ": give the model " + name

@@ -92,7 +92,7 @@ func TestHubConfig(t *testing.T) {
 // Weights of one of timm's nets that is not offered are refused by its name; if their tensors are a net's, its name is a
 // doubt.
 func TestUnoffered(t *testing.T) {
-	const want = `its config.json says that the weights are of timm's resnetaa50, which is not offered (rna models ` +
+	const want = `its config.json says that the weights are of timm's resnetaa34d, which is not offered (rna models ` +
 		`lists the nets that are)`
 	n, err := New(cpuDevice(t, 1), "lenet", nn.Config{Classes: 10, Channels: 1, Size: 28}, 0)
 	if err != nil {
@@ -101,7 +101,7 @@ func TestUnoffered(t *testing.T) {
 	defer n.Close()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "model.safetensors")
-	config := []byte(`{"architecture": "resnetaa50"}`)
+	config := []byte(`{"architecture": "resnetaa34d"}`)
 	if err := os.WriteFile(filepath.Join(dir, "config.json"), config, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +120,8 @@ func TestUnoffered(t *testing.T) {
 	}
 	for timm, net := range map[string]string{"vit_base_patch16_384": "vit_base_patch16_384", "regnetx_002": "regnetx_002",
 		"efficientnet_b5": "timm_efficientnet_b5", "swin_base_patch4_window7_224": "swin_b", "vit_huge_patch14_384": "",
-		"regnety_080_tv": "regnet_y_8gf", "mobilenetv2_110d": "mobilenetv2_110d", "resnet26t": "", "convnextv2_huge": "", "": ""} {
+		"regnety_080_tv": "regnet_y_8gf", "mobilenetv2_110d": "mobilenetv2_110d", "resnet50t": "", "convnextv2_small": "",
+		"": ""} {
 		got, ok := hubNet(timm)
 		if got != net || ok != (net != "") || (Meta{Architecture: timm}.Unoffered() != "") != (net == "" && timm != "") {
 			t.Errorf("timm's %s is %q", timm, got)
@@ -190,6 +191,10 @@ func TestTwins(t *testing.T) {
 		{"vit_base_patch32_224", "", "", "", ""},
 		{"swinv2_tiny_window8_256", "", "", "", "those for other windows"},
 		{"swinv2_tiny_window8_256", "swinv2_tiny_window8_256", "", "swinv2_tiny_window8_256", ""},
+		{"resnetaa50", "", "", "", "those of resnet50, which has strides"},
+		{"resnetaa50", "resnetaa50", "", "resnetaa50", ""},
+		{"resnetblur50", "", "", "", "those of resnet50, which has strides"},
+		{"resnet50", "", "", "", ""},
 		{"vit_base_patch16_gap_224", "", "", "", "those of vit_base_patch16_siglip_gap_224, with another number of heads"},
 		{"vit_base_patch16_siglip_gap_224", "vit_base_patch16_siglip_gap_224", "", "vit_base_patch16_siglip_gap_224", ""},
 	} {
@@ -220,7 +225,8 @@ func TestTwins(t *testing.T) {
 	}
 	for net, other := range map[string]string{"vit_base_patch16_gap_224": "vit_base_patch16_siglip_gap_224",
 		"vit_large_patch16_siglip_256": "vit_large_patch16_siglip_512",
-		"swinv2_base_window16_256":     "swinv2_base_window12to16_192to256"} {
+		"resnet50":                     "resnetaa50", "resnetaa50": "resnetblur50", "resnetaa50d": "resnet50d",
+		"swinv2_base_window16_256": "swinv2_base_window12to16_192to256"} {
 		_, err := (&Network{arch: net}).sameNet(nil, Meta{Architecture: other})
 		if err == nil || !strings.HasSuffix(err.Error(), "give the model "+other) {
 			t.Errorf("weights of %s in %s: %v", other, net, err)

@@ -12,7 +12,8 @@ import (
 )
 
 // Identify lists the models whose tensors match those of a weights file by name and shape, for any number of classes.
-// The file may lack the last layer and the batch counters.
+// The file may lack the last layer and the batch counters. A ResNet with strides stands for those with other layers in
+// their place, whose weights are rare.
 func Identify(f *statedict.File) []string {
 	numbers := 0
 	for _, t := range f.Tensors {
@@ -31,7 +32,10 @@ func Identify(f *statedict.File) []string {
 			names = append(names, a.Name)
 		}
 	}
-	return names
+	return slices.DeleteFunc(names, func(name string) bool {
+		plain := unsmoothed(name)
+		return plain != name && slices.Contains(names, plain)
+	})
 }
 
 // cut is how many tensors fewer than a model's a file may have: the weight and the bias of a head's queries, keys and
@@ -81,7 +85,7 @@ func fits(f *statedict.File, a nn.Architecture) bool {
 // Others is the part of an error that names the models, other than the given one, whose tensors a file has; "" for none.
 func Others(f *statedict.File, model string) string {
 	names := Identify(f)
-	if len(names) == 0 || slices.Contains(names, model) {
+	if len(names) == 0 || slices.Contains(names, unsmoothed(model)) {
 		return ""
 	}
 	return fmt.Sprintf(", as their tensors are those of %s: give that model, or other weights", strings.Join(names, " or "))

@@ -62,7 +62,7 @@ func (d *Device) store(g *device.Group, l *work.Lowering) error {
 // Whole implements device.Composer.
 func (d *Device) Whole(c op.Composite, in []op.Type) bool {
 	switch c.(type) {
-	case op.Tokens, op.Planes, op.Roll:
+	case op.Tokens, op.Planes, op.Taps, op.Filters, op.Roll:
 		return true
 	}
 	return rows.Whole(c, in)

@@ -80,6 +80,8 @@ func moveCases() []opCase {
 		if len(s) == 4 {
 			add(op.Tokens{}, s)
 			add(op.Planes{Height: s[2], Width: s[3]}, op.Shape{s[0], s[2] * s[3], s[1]})
+			add(op.Taps{}, s)
+			add(op.Filters{Height: s[2], Width: s[3]}, op.Shape{1, s[0], s[2] * s[3], s[1]})
 		}
 	}
 	return all

@@ -129,6 +129,8 @@ var differentiable = []struct {
 	}},
 	{"tokens", func(n *net) int { return n.apply(op.Tokens{}, n.data(distinct, 2, 3, 4, 5)) }},
 	{"planes", func(n *net) int { return n.apply(op.Planes{Height: 4, Width: 5}, n.data(distinct, 2, 20, 3)) }},
+	{"taps", func(n *net) int { return n.apply(op.Taps{}, n.weight(distinct, 4, 3, 2, 5)) }},
+	{"filters", func(n *net) int { return n.apply(op.Filters{Height: 2, Width: 5}, n.data(distinct, 1, 4, 10, 3)) }},
 	{"softmax cross-entropy", func(n *net) int {
 		return n.apply(op.SoftmaxCrossEntropy{Smoothing: .1}, n.data(distinct, 6, 5), n.labels(integers(-1, 4), 6))
 	}},

@@ -267,6 +267,17 @@ var nets = []struct {
 		gate := n.weight(uniform(.5, 1), 2, 1)
 		n.keep(n.apply(op.Add{}, z, n.apply(op.Map{Expr: x0.Mul(x1)}, n.linear(z, 18), gate)))
 	}},
+	{"standardised weights", func(n *net) {
+		x := n.data(uniform(0, 1), 2, 6, 7, 5)
+		for _, c := range []struct{ filters, in, kernel, groups int }{{8, 6, 3, 1}, {12, 8, 1, 1}, {12, 4, 3, 3}} {
+			w := n.apply(op.Taps{}, n.weight(uniform(-1, 1), c.filters, c.in, c.kernel, c.kernel))
+			w = n.apply(op.GroupNorm{Groups: c.filters, Eps: 1e-3}, w, n.weight(uniform(.5, 1), c.filters),
+				n.weight(uniform(-1, 1), c.filters))
+			x = n.relu(n.apply(op.Conv2D{Stride: [2]int{1, 1}, Pad: [2]int{c.kernel / 2, c.kernel / 2}, Dilation: [2]int{1, 1},
+				Groups: c.groups}, x, n.apply(op.Filters{Height: c.kernel, Width: c.kernel}, w)))
+		}
+		n.train(x)
+	}},
 	{"convolution between rows", func(n *net) {
 		x := n.norm(n.conv(n.data(uniform(0, 1), 2, 5, 6, 4), 9, 3, 1))
 		y := n.layerNorm(n.apply(op.Tokens{}, x))

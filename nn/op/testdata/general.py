@@ -112,6 +112,8 @@ for temperature in (.5, 1., 4., 20.):
     for wide in (1, 30):
         t = (wide * torch.randn((4, 5), dtype=torch.float64)).round(decimals=6)
         case("distill_loss", lambda x, t: distill(x, t, temperature), (4, 5), targets=t, Temperature=temperature)
+case("taps", lambda w: w.flatten(2).transpose(1, 2)[None], (4, 3, 2, 5))
+case("filters", lambda x: x[0].transpose(1, 2).reshape(4, 3, 2, 5), (1, 4, 10, 3), Height=2, Width=5)
 
 with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "general.json"), "w") as f:
     f.write("[\n" + ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases) + "\n]\n")

@@ -184,7 +184,7 @@ def drops(model):
                 kinds = next((k for k in KINDS if isinstance(block, k)), type(block))
                 n = sum(isinstance(b, kinds) for b in model.modules()) - 1
                 n = next((g.BLOCKS(model) for g in GROUPS if hasattr(g, "BLOCKS") and g.BLOCKS(model)), n + 1) - 1
-                twice = name.endswith("drop_path") and not isinstance(block, ONCE) and (
+                twice = name.endswith("drop_path") and not isinstance(block, ONCE) and not hasattr(block, "conv2") and (
                     hasattr(block, "norm2") and getattr(block, "norm1", block) is not None or hasattr(block, "xca")
                     or hasattr(block, "local_representation"))
                 for own in ((name + "1", name + "2") if twice else (name,)) if m.drop_prob > 0 else ():

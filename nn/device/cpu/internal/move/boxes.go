@@ -1,6 +1,7 @@
 package move
 
 import (
+	"onlinerna/nn/device"
 	"onlinerna/nn/device/cpu/internal/work"
 	"onlinerna/nn/device/lower"
 	"onlinerna/nn/op"
@@ -62,11 +63,31 @@ func tokens(s work.Step, _ op.Tokens) (*work.Lowering, error) { return turnedRow
 // planes turns rows into images.
 func planes(s work.Step, _ op.Planes) (*work.Lowering, error) { return turnedRows(s) }
 
-func turnedRows(s work.Step) (*work.Lowering, error) {
-	if err := work.DataIn(s); err != nil {
+func turnedRows(s work.Step) (*work.Lowering, error) { return same(s, device.Data, device.Data) }
+
+// taps turns weights into an image: their storage is the same unless they are stored as activations.
+func taps(s work.Step, _ op.Taps) (*work.Lowering, error) {
+	if work.Expect(s, device.Weight) == nil {
+		return same(s, device.Weight, device.Data)
+	}
+	from, y := work.Strides(s.InValue(0)), s.OutType()
+	box := work.NewBox(y.Shape, 0, 0, []int{0, from[0], from[3], from[1]}, work.DataStrides(y))
+	return work.Data(s, func(st *work.Storage) []work.Phase {
+		return []work.Phase{box.Phase(st.Floats(s.Out), st.Floats(s.In[0]))}
+	}), nil
+}
+
+// filters turns an image into weights.
+func filters(s work.Step, _ op.Filters) (*work.Lowering, error) {
+	return same(s, device.Data, device.Weight)
+}
+
+// same lowers a step whose operand and result, of these roles, have the same storage.
+func same(s work.Step, from, to device.Role) (*work.Lowering, error) {
+	if err := work.Expect(s, from); err != nil {
 		return nil, err
 	}
-	l := work.Data(s, func(st *work.Storage) []work.Phase {
+	l := work.Result(s, work.Layout(s.OutType(), to), func(st *work.Storage) []work.Phase {
 		x, dst := st.Pieces(s.In[0]), st.Pieces(s.Out)
 		if st.Err != nil {
 			return nil

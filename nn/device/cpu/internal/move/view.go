@@ -15,7 +15,7 @@ func Patterns() []work.Pattern {
 		lower.Alone(view[op.Row]), lower.Alone(view[op.Flatten]), lower.Alone(view[op.Reshape]),
 		lower.Alone(boxes[op.Permute]), lower.Alone(boxes[op.Slice]), lower.Alone(boxes[op.Pad]),
 		lower.Alone(boxes[op.Concat]), lower.Alone(boxes[op.Expand]), lower.Alone(boxes[op.Roll]),
-		lower.Alone(tokens), lower.Alone(planes),
+		lower.Alone(tokens), lower.Alone(planes), lower.Alone(taps), lower.Alone(filters),
 		lower.Alone(gather), lower.Alone(gatherGrad),
 	}
 }
