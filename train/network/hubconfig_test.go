@@ -127,7 +127,7 @@ func TestUnoffered(t *testing.T) {
 		"vit_so400m_patch14_siglip_378":        "vit_so400m_patch14_siglip_384", "vit_large_patch16_siglip_512": "",
 		"vit_base_patch16_siglip_gap_512": "vit_base_patch16_siglip_gap_224", "beit_large_patch16_512": "beit_large_patch16_512",
 		"vit_huge_patch14_384": "",
-		"regnety_080_tv":       "regnet_y_8gf", "mobilenetv2_110d": "mobilenetv2_110d", "resnet26t": "", "convnextv2_huge": "", "": ""} {
+		"regnety_080_tv":       "regnet_y_8gf", "mobilenetv2_110d": "mobilenetv2_110d", "resnet26t": "", "convnextv2_small": "", "": ""} {
 		got, ok := hubNet(timm)
 		if got != net || ok != (net != "") || (Meta{Architecture: timm}.Unoffered() != "") != (net == "" && timm != "") {
 			t.Errorf("timm's %s is %q", timm, got)
