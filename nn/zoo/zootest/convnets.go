@@ -11,5 +11,31 @@ func init() {
 			Timm: true, ConvMLP: true, Stem: "overlap_tiered", NormFirst: true}.Build),
 		"convnext_simple_narrow": like("convnext_zepto_rms_ols", zoo.ConvNeXt{Width: 8, Blocks: [4]int{1, 2, 1, 1},
 			LayerScale: .2, Timm: true, ConvMLP: true, Stem: "overlap_act", SimpleNorm: true, Eps: 1e-3, Hidden: 40}.Build),
+		"ese_vovnet_narrow":    dropping(.2, .2, like("ese_vovnet39b", voVNet(false).Build)),
+		"ese_vovnet_dw_narrow": dropping(.2, .2, like("ese_vovnet19b_dw", voVNet(true).Build)),
+		"hrnet_narrow": dropping(.2, 0, like("hrnet_w32", zoo.HRNet{First: 2, FirstWidth: 8, Blocks: 1, Width: 4,
+			Modules: [3]int{1, 2, 1}, Narrow: 8}.Build)),
+		"dla_narrow": dropping(.2, 0, like("dla102x", zoo.DLA{Levels: [6]int{2, 1, 1, 3, 1, 1},
+			Channels: [6]int{8, 8, 16, 16, 24, 32}, Groups: 4, GroupWidth: 16, RootShortcut: true}.Build)),
+		"dla_res2net_narrow": dropping(.2, 0, like("dla60_res2next", zoo.DLA{Levels: [6]int{1, 2, 2, 1, 1, 1},
+			Channels: [6]int{8, 8, 16, 16, 24, 32}, Groups: 2, GroupWidth: 16, Scale: 4}.Build)),
+		"dpn_narrow": dropping(.2, 0, like("dpn68", zoo.DPN{Small: true, Stem: 8, Inner: 8, Groups: 4,
+			Blocks: [4]int{2, 1, 2, 1}, Growth: [4]int{4, 8, 4, 8}}.Build)),
+		"dpn_split_narrow": dropping(.2, 0, like("dpn68b", zoo.DPN{Small: true, Stem: 8, Inner: 8, Groups: 4,
+			Blocks: [4]int{2, 1, 2, 1}, Growth: [4]int{4, 8, 4, 8}, Split: true}.Build)),
+		"xception_aligned_narrow": dropping(.2, .2, like("xception41", zoo.XceptionAligned{Narrow: 16, Middle: 1,
+			Entry: []zoo.XceptionStage{{Out: 128, Stride: 2}, {Out: 256, Stride: 1}}}.Build)),
+		"xception_aligned_p_narrow": dropping(.2, .2, like("xception65p", zoo.XceptionAligned{Narrow: 16, Middle: 1,
+			Entry: []zoo.XceptionStage{{Out: 128, Stride: 2}, {Out: 256, Stride: 1}}, PreAct: true}.Build)),
 	})
+}
+
+// voVNet is a narrow VoVNet.
+func voVNet(depthwise bool) zoo.VoVNet {
+	o := zoo.VoVNet{Stem: [3]int{8, 8, 12}, Inner: [4]int{12, 8, 12, 8}, Channels: [4]int{16, 16, 24, 24},
+		Blocks: [4]int{1, 2, 1, 1}, Layers: 2, Depthwise: depthwise}
+	if depthwise {
+		o.Blocks[1] = 1
+	}
+	return o
 }
