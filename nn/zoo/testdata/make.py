@@ -138,7 +138,7 @@ def drops(model):
     """Names and probabilities of the layers that drop something, and no more of it."""
     found = {}
     most = round(max((m.drop_prob for m in model.modules() if isinstance(m, DropPath)), default=0), 6)
-    if getattr(model, "drop_rate", 0) > 0 and not hasattr(getattr(model, "head", None), "fc"):  # timm's, a function
+    if getattr(model, "drop_rate", 0) > 0 and not any(hasattr(getattr(model, "head", None), n) for n in ("fc", "proj")):  # timm's, a function
         found["dropout"], model.drop_rate = model.drop_rate, 0.0
     for name, m in model.named_modules():
         if isinstance(m, densenet._DenseLayer) and m.drop_rate > 0:

@@ -4,6 +4,7 @@ from functools import partial
 
 import torch.nn as nn
 from nets import thin
+from timm.models.byobnet import ByoBlockCfg, ByobNet, ByoModelCfg
 from timm.models.convnext import ConvNeXt
 from timm.models.dla import DLA, DlaBasic, DlaBottle2neck, DlaBottleneck
 from timm.models.dpn import DPN
@@ -46,10 +47,45 @@ def narrow_xception(preact):
     return thin(XceptionAligned(blocks, preact=preact, norm_layer=partial(nn.BatchNorm2d, eps=1e-3), drop_rate=0.2, drop_path_rate=0.2), 16)
 
 
+def narrow_byobnet(*blocks, rates=(0.2, 0.2), img_size=None, **kwargs):
+    cfg = ByoModelCfg(blocks=tuple(ByoBlockCfg(*b[:6], **(b[6] if len(b) > 6 else {})) for b in blocks), **kwargs)
+    return ByobNet(cfg, num_classes=10, drop_rate=rates[0], drop_path_rate=rates[1], img_size=img_size)
+
+
+def narrow_mobileone():
+    pair = lambda i, o, **kwargs: (ByoBlockCfg("one", 1, i, gs=1, block_kwargs={"num_conv_branches": 2}, **kwargs),
+                                   ByoBlockCfg("one", 1, o, gs=0, block_kwargs={"num_conv_branches": 2, "kernel_size": 1}, **kwargs))
+    se = {"attn_layer": "se"}
+    blocks = (pair(8, 16) + pair(16, 16), pair(16, 24), pair(24, 24) + pair(24, 24, **se), pair(24, 24, **se))
+    return ByobNet(ByoModelCfg(blocks=blocks, stem_type="one", stem_chs=8), num_classes=10, drop_rate=0.2, drop_path_rate=0.2)
+
+
+def narrow_repvgg_se():
+    blocks = [ByoBlockCfg(type="rep", d=d, c=c) for d, c in ((2, 16), (1, 16), (1, 24), (1, 40))]
+    return ByobNet(ByoModelCfg(blocks=blocks, stem_type="rep", stem_chs=16, attn_layer="se",
+                               attn_kwargs=dict(rd_ratio=0.0625, rd_divisor=1)), num_classes=10)
+
+
 VARIANTS = {
     "convnext_hnf_narrow": (lambda: narrow_convnext(stem_type="overlap_tiered", head_norm_first=True), 3, 64),
     "convnext_simple_narrow": (lambda: narrow_convnext(stem_type="overlap_act", norm_layer="simplenorm", norm_eps=1e-3,
                                                        head_hidden_size=40), 3, 64),
+    # GENet's and ResNet-61-Q's kinds of blocks, then ECA and a pooling in the stem, then RegNetZ's, then CLIP's.
+    "byobnet_narrow": (lambda: narrow_byobnet(
+        ("edge", 1, 16, 1, 0, 1.0, {"block_kwargs": {}}), ("basic", 2, 24, 2, 0, 1.0, {"attn_layer": "", "block_kwargs": {}}),
+        ("bottle", 2, 32, 2, 8, 0.5), ("bottle", 2, 32, 1, 1, 1.0),
+        stem_chs=32, stem_type="quad2", stem_pool="", num_features=40, act_layer="silu", block_kwargs={"extra_conv": True},
+        attn_layer="gca"), 4, 64),
+    "byobnet_eca_narrow": (lambda: narrow_byobnet(
+        ("bottle", 2, 32, 1, 8, 0.5), ("bottle", 1, 64, 2, 8, 0.5), stem_chs=32, stem_type="tiered", act_layer="silu", attn_layer="eca"), 4, 38),
+    "regnetz_narrow": (lambda: narrow_byobnet(
+        ("bottle", 2, 16, 2, 8, 3), ("bottle", 2, 24, 2, 8, 3), stem_chs=8, stem_pool="", downsample="", num_features=40, act_layer="silu",
+        attn_layer="se", attn_kwargs={"rd_ratio": 0.25}, block_kwargs={"bottle_in": True, "linear_out": True}, rates=(0.2, 0)), 4, 38),
+    "resnet_clip_narrow": (lambda: narrow_byobnet(
+        ("bottle", 2, 32, 1, None, 0.25), ("bottle", 1, 64, 2, None, 0.25), ("bottle", 1, 64, 2, None, 0.25), ("bottle", 1, 128, 2, None, 0.25),
+        stem_chs=(8, 8, 16), stem_type="", stem_pool="avg2", downsample="avg", aa_layer="avg", head_type="attn_abs", img_size=64), 6, 64),
+    "mobileone_narrow": (narrow_mobileone, 4, 64),
+    "repvgg_se_narrow": (narrow_repvgg_se, 8, 48),
     "ese_vovnet_narrow": (lambda: narrow_vovnet(False), 4, 50),
     "ese_vovnet_dw_narrow": (lambda: narrow_vovnet(True), 4, 64),
     "hrnet_narrow": (narrow_hrnet, 4, 64),
@@ -63,7 +99,8 @@ VARIANTS = {
 
 # After more steps of DLA the rounding of float64 shows; of the others more take long.
 STEPS = {"dla_narrow": 2, "dla_res2net_narrow": 2, "hrnet_narrow": 3, "dpn_narrow": 3, "dpn_split_narrow": 3,
-         "xception_aligned_narrow": 3, "xception_aligned_p_narrow": 3}
+         "xception_aligned_narrow": 3, "xception_aligned_p_narrow": 3, "byobnet_narrow": 3, "byobnet_eca_narrow": 3, "regnetz_narrow": 3,
+         "resnet_clip_narrow": 3, "repvgg_se_narrow": 3}
 
 # Of a whole net: arguments, batch, size of images.
 TIMM = {f"convnext_{size}": ({}, 2, 64) for size in ("xlarge", "xxlarge", "large_mlp", "tiny_hnf", "atto_ols", "femto_ols",
@@ -76,3 +113,11 @@ TIMM |= {f"dla{size}": ({}, 2, 96) for size in ("34", "46_c", "46x_c", "60", "60
                                                "102x", "102x2", "169")}
 TIMM |= {f"dpn{size}": ({}, 2, 96) for size in ("68", "68b", "92", "98", "131", "107")}
 TIMM |= {f"xception{size}": ({}, 2, 96) for size in ("41", "65", "71", "41p", "65p")}
+TIMM |= {f"gernet_{size}": ({}, 2, 96) for size in "sml"}
+TIMM |= {name: ({}, 2, 96) for name in ("resnext26ts", "seresnext26ts", "gcresnext26ts", "eca_resnext26ts", "resnet32ts", "resnet33ts",
+                                        "seresnet33ts", "gcresnet33ts", "eca_resnet33ts", "gcresnet50t", "gcresnext50ts", "resnet51q",
+                                        "resnet61q", "repvgg_d2se")}
+TIMM |= {f"regnetz_{size}": ({}, 2, 96) for size in ("b16", "c16", "d32", "d8", "e8")}
+TIMM |= {f"mobileone_s{i}": ({}, 2, 96) for i in range(5)}
+TIMM |= {f"resnet{size}_clip": ({"img_size": 96}, 2, 96) for size in ("50", "101", "50x4", "50x16", "50x64")}
+TIMM |= {f"resnet{size}_clip_gap": ({}, 2, 96) for size in ("50", "101", "50x4", "50x16", "50x64")}
