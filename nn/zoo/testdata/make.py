@@ -170,7 +170,7 @@ def drops(model):
                 residual = getattr(block, "shortcut", block) is not None and getattr(block, "residual", True)
                 if m.drop_prob > 0 and residual:
                     found[re.sub("drop_path$", "stochastic_depth", name)] = most * round(m.drop_prob / most * n) / n
-            elif getattr(block, "no_skip", False):  # it has one in vain
+            elif getattr(block, "no_skip", False) or not getattr(block, "use_shortcut", True):  # it has one in vain
                 pass
             elif not hasattr(block, "has_skip"):
                 kinds = next((k for k in ((MBConv, TinyVitBlock), (RepMixerBlock, AttentionBlock)) if isinstance(block, k)), type(block))

@@ -5,7 +5,9 @@ from functools import partial
 import torch.nn as nn
 from nets import thin
 from timm.models.byobnet import ByoBlockCfg, ByobNet, ByoModelCfg
+from timm.models import inception_next, rexnet
 from timm.models.convnext import ConvNeXt
+from timm.models.cspnet import CspModelCfg, CspNet, CspStagesCfg, CspStemCfg
 from timm.models.dla import DLA, DlaBasic, DlaBottle2neck, DlaBottleneck
 from timm.models.dpn import DPN
 from timm.models.hrnet import HighResolutionNet
@@ -66,6 +68,21 @@ def narrow_repvgg_se():
                                attn_kwargs=dict(rd_ratio=0.0625, rd_divisor=1)), num_classes=10)
 
 
+def narrow_csp(stem, act="leaky_relu", **stages):
+    cfg = CspModelCfg(stem=CspStemCfg(**stem), stages=CspStagesCfg(**stages), act_layer=act)
+    return CspNet(cfg, num_classes=10, drop_rate=0.2, drop_path_rate=0.2)
+
+
+class NarrowReXNet(rexnet.RexNet):
+    """With fewer blocks."""
+
+    def __init__(self):
+        whole = rexnet._block_cfg
+        rexnet._block_cfg = lambda *args: [(12, 1, 1, 0.0), (16, 6, 2, 0.0), (20, 6, 1, 0.0), (24, 6, 2, 0.25), (28, 6, 1, 0.25)]
+        super().__init__(num_classes=10, width_mult=1.0, drop_path_rate=0.2)
+        rexnet._block_cfg = whole
+
+
 VARIANTS = {
     "convnext_hnf_narrow": (lambda: narrow_convnext(stem_type="overlap_tiered", head_norm_first=True), 3, 64),
     "convnext_simple_narrow": (lambda: narrow_convnext(stem_type="overlap_act", norm_layer="simplenorm", norm_eps=1e-3,
@@ -86,6 +103,19 @@ VARIANTS = {
         stem_chs=(8, 8, 16), stem_type="", stem_pool="avg2", downsample="avg", aa_layer="avg", head_type="attn_abs", img_size=64), 6, 64),
     "mobileone_narrow": (narrow_mobileone, 4, 64),
     "repvgg_se_narrow": (narrow_repvgg_se, 8, 48),
+    "cspnet_narrow": (lambda: narrow_csp(
+        dict(out_chs=16, kernel_size=7, stride=4, pool="max"), depth=(1, 2), out_chs=(16, 32), stride=(1, 2), groups=2, expand_ratio=2.0,
+        bottle_ratio=0.5, cross_linear=True), 4, 64),
+    "cspnet_cs3_narrow": (lambda: narrow_csp(
+        dict(out_chs=16, kernel_size=6, stride=2, padding=2, pool=""), "silu", depth=(1, 2), out_chs=(32, 48), stride=2, block_ratio=0.5,
+        bottle_ratio=1.5, stage_type="cs3", block_type="edge", attn_layer="se", attn_kwargs={"rd_ratio": 0.25}), 4, 64),
+    "cspnet_dark_narrow": (lambda: narrow_csp(
+        dict(out_chs=8, kernel_size=3, stride=1, pool=""), depth=(1, 2), out_chs=(16, 32), stride=2, bottle_ratio=0.5, avg_down=True,
+        stage_type="dark", block_type="dark"), 4, 32),
+    "rexnet_narrow": (NarrowReXNet, 4, 48),
+    "inception_next_narrow": (lambda: inception_next.MetaNeXt(
+        depths=(1, 2, 1, 1), dims=(16, 32, 64, 128), token_mixers=partial(inception_next.InceptionDWConv2d, band_kernel_size=9, branch_ratio=0.25),
+        ls_init_value=0.2, drop_path_rate=0.2, num_classes=10), 4, 64),
     "ese_vovnet_narrow": (lambda: narrow_vovnet(False), 4, 50),
     "ese_vovnet_dw_narrow": (lambda: narrow_vovnet(True), 4, 64),
     "hrnet_narrow": (narrow_hrnet, 4, 64),
@@ -100,7 +130,8 @@ VARIANTS = {
 # After more steps of DLA the rounding of float64 shows; of the others more take long.
 STEPS = {"dla_narrow": 2, "dla_res2net_narrow": 2, "hrnet_narrow": 3, "dpn_narrow": 3, "dpn_split_narrow": 3,
          "xception_aligned_narrow": 3, "xception_aligned_p_narrow": 3, "byobnet_narrow": 3, "byobnet_eca_narrow": 3, "regnetz_narrow": 3,
-         "resnet_clip_narrow": 3, "repvgg_se_narrow": 3}
+         "resnet_clip_narrow": 3, "repvgg_se_narrow": 3,
+         "cspnet_narrow": 3, "cspnet_cs3_narrow": 3, "cspnet_dark_narrow": 3, "rexnet_narrow": 3, "inception_next_narrow": 3}
 
 # Of a whole net: arguments, batch, size of images.
 TIMM = {f"convnext_{size}": ({}, 2, 64) for size in ("xlarge", "xxlarge", "large_mlp", "tiny_hnf", "atto_ols", "femto_ols",
@@ -121,3 +152,8 @@ TIMM |= {f"regnetz_{size}": ({}, 2, 96) for size in ("b16", "c16", "d32", "d8", 
 TIMM |= {f"mobileone_s{i}": ({}, 2, 96) for i in range(5)}
 TIMM |= {f"resnet{size}_clip": ({"img_size": 96}, 2, 96) for size in ("50", "101", "50x4", "50x16", "50x64")}
 TIMM |= {f"resnet{size}_clip_gap": ({}, 2, 96) for size in ("50", "101", "50x4", "50x16", "50x64")}
+TIMM |= {name: ({}, 2, 96) for name in ("cspresnet50", "cspresnext50", "cspdarknet53", "darknet53", "darknetaa53")}
+TIMM |= {f"cs3{name}": ({}, 2, 96) for name in ("darknet_m", "darknet_l", "darknet_x", "darknet_focus_s", "darknet_focus_m",
+                                               "darknet_focus_l", "sedarknet_l", "sedarknet_x", "edgenet_x", "se_edgenet_x")}
+TIMM |= {f"rexnet{name}": ({}, 2, 96) for name in ("_100", "_130", "_150", "_200", "_300", "r_200", "r_300")}
+TIMM |= {f"inception_next_{size}": ({}, 2, 96) for size in ("atto", "tiny", "small", "base")}

@@ -51,6 +51,20 @@ func init() {
 			Channels: [4]int{16, 24, 24, 24}, Branches: 2, Excite: [4]int{0, 0, 1, 1}}.Build)),
 		"repvgg_se_narrow": like("repvgg_d2se", zoo.RepVGG{Stem: 16, Blocks: [4]int{2, 1, 1, 1},
 			Channels: [4]int{16, 16, 24, 40}, Excite: true}.Build),
+		"cspnet_narrow": dropping(.2, .2, like("cspresnext50", zoo.CspNet{Stem: []int{16}, StemKernel: 7, StemStride: 4,
+			Kind: "csp", Block: "bottle", CrossLinear: true, Stages: []zoo.CspStage{
+				{Blocks: 1, Out: 16, Stride: 1, Groups: 2, Block: 1, Bottle: .5, Expand: 2},
+				{Blocks: 2, Out: 32, Stride: 2, Groups: 2, Block: 1, Bottle: .5, Expand: 2}}}.Build)),
+		"cspnet_cs3_narrow": dropping(.2, .2, like("cs3se_edgenet_x", zoo.CspNet{Stem: []int{16}, StemKernel: 6, StemStride: 2,
+			Kind: "cs3", Block: "edge", SiLU: true, Excite: .25, Stages: []zoo.CspStage{
+				{Blocks: 1, Out: 32, Stride: 2, Block: .5, Bottle: 1.5}, {Blocks: 2, Out: 48, Stride: 2, Block: .5, Bottle: 1.5}}}.Build)),
+		"cspnet_dark_narrow": dropping(.2, .2, like("darknetaa53", zoo.CspNet{Stem: []int{8}, StemStride: 1,
+			Kind: "dark", Block: "dark", AvgDown: true, Stages: []zoo.CspStage{
+				{Blocks: 1, Out: 16, Stride: 2, Block: 1, Bottle: .5}, {Blocks: 2, Out: 32, Stride: 2, Block: 1, Bottle: .5}}}.Build)),
+		"rexnet_narrow": dropping(.2, .2, like("rexnet_100", zoo.ReXNet{Blocks: []int{1, 2, 2}, First: 12, Growth: 20, Width: 1,
+			Divisor: 1, Excite: .25}.Build)),
+		"inception_next_narrow": dropping(0, .2, like("inception_next_atto", zoo.InceptionNeXt{Blocks: [4]int{1, 2, 1, 1},
+			Width: 16, Band: 9, Share: .25, LayerScale: .2}.Build)),
 	})
 }
 
