@@ -262,13 +262,13 @@ func (b layer) channelConv(name string, x *G.Node) *G.Node {
 	n := int((math.Log2(float64(s[1])) + 1) / 2)
 	n = max(n+1-n%2, 3)
 	kernel := b.AddParam(nn.Param{Name: name + ".conv.weight", Shape: op.Shape{1, 1, n}, Init: nn.FanInUniform(n)})
-	index := op.Tensor{Shape: op.Shape{s[1] * n}}
-	at := make([]int32, s[1]*n) // of n channels around each; those outside are 0
-	for i := range at {
-		at[i] = int32(i/n + i%n - n/2)
+	index := make([]int32, s[1]*n) // of n channels around each
+	for i := range index {
+		index[i] = int32(i/n + i%n)
 	}
-	index.Data = at
-	m := b.Gather(name+".windows", b.GlobalAvgPool(name+".mean", x), 1, b.Constant(name+".index", index))
+	m := b.Pad(name+".pad", b.GlobalAvgPool(name+".mean", x), []int{0, n / 2}, []int{0, n / 2})
+	around := b.Constant(name+".index", op.Tensor{Shape: op.Shape{len(index)}, Data: index})
+	m = b.Gather(name+".windows", m, 1, around)
 	m = b.Reshape(name+".rows", m, s[0]*s[1], n)
 	m = b.Apply(name+".conv", op.Linear{}, m, b.Reshape(name+".kernel", kernel, 1, n))
 	return b.Scale(name+".scale", x, b.Reshape(name+".factors", b.Sigmoid(name+".gate", m), s[0], s[1], 1, 1))

@@ -39,8 +39,8 @@ func init() {
 	}
 }
 
-// vovNetSize is the smallest input's: three poolings take 3 pixels or more.
-const vovNetSize = 17
+// vovNetSize is the smallest input's: three poolings take 2 pixels or more, and halve them at least.
+const vovNetSize = 29
 
 // zeroHeadBias lets the biases of the last layer start as 0.
 func zeroHeadBias(p nn.Param) nn.Init {
@@ -79,7 +79,7 @@ func (o VoVNet) Build(builder *nn.Builder, x *G.Node) *G.Node {
 			name, drop := fmt.Sprintf("stages.%d.blocks.%d", i, j), b.Config().DropPathAt(done, all)
 			y := o.block(b, name, x, i)
 			if j == n-1 {
-				y = b.effectiveExcite(name+".attn", y)
+				y = b.selfExcite(name+".attn", ".fc", y, (*nn.Builder).HardSigmoid)
 			}
 			y = b.StochasticDepth(name+".drop_path", y, drop)
 			if j > 0 {
@@ -120,11 +120,11 @@ func (o VoVNet) block(b layer, name string, x *G.Node, stage int) *G.Node {
 	return b.bnConv(name+".conv_concat", x, nn.Conv{Filters: o.Channels[stage], Kernel: 1}, (*nn.Builder).ReLU)
 }
 
-// effectiveExcite scales channels by one layer of their means.
-func (b layer) effectiveExcite(name string, x *G.Node) *G.Node {
+// selfExcite scales channels by one layer of their means, whose name ends with conv.
+func (b layer) selfExcite(name, conv string, x *G.Node, gate nn.Activation) *G.Node {
 	if b.Err() != nil {
 		return nil
 	}
-	m := b.Conv(name+".fc", b.pixel(name+".mean", x), nn.Conv{Filters: x.Shape()[1], Kernel: 1, Bias: true})
-	return b.Scale(name+".scale", x, b.HardSigmoid(name+".gate", m))
+	m := b.Conv(name+conv, b.pixel(name+".mean", x), nn.Conv{Filters: x.Shape()[1], Kernel: 1, Bias: true})
+	return b.Scale(name+".scale", x, gate(b.Builder, name+".gate", m))
 }

@@ -10,7 +10,9 @@ from timm.models.convnext import ConvNeXt
 from timm.models.cspnet import CspModelCfg, CspNet, CspStagesCfg, CspStemCfg
 from timm.models.dla import DLA, DlaBasic, DlaBottle2neck, DlaBottleneck
 from timm.models.dpn import DPN
+from timm.models.hgnet import HighPerfGpuNet
 from timm.models.hrnet import HighResolutionNet
+from timm.models.regnet import RegNet, RegNetCfg
 from timm.models.vovnet import VovNet
 from timm.models.xception_aligned import XceptionAligned
 
@@ -83,6 +85,13 @@ class NarrowReXNet(rexnet.RexNet):
         rexnet._block_cfg = whole
 
 
+def narrow_hgnet_v1():
+    stages = ([12, 8, 16, 1, False, False, 3, 2], [16, 8, 24, 2, True, False, 3, 2], [24, 12, 24, 1, True, False, 3, 1],
+              [24, 16, 32, 2, True, False, 3, 1])
+    cfg = {"stem_type": "v1", "stem_chs": [8, 8, 12]} | {f"stage{i + 1}": s for i, s in enumerate(stages)}
+    return HighPerfGpuNet(cfg, num_classes=10, head_hidden_size=40, drop_rate=0.2, drop_path_rate=0.2)
+
+
 VARIANTS = {
     "convnext_hnf_narrow": (lambda: narrow_convnext(stem_type="overlap_tiered", head_norm_first=True), 3, 64),
     "convnext_simple_narrow": (lambda: narrow_convnext(stem_type="overlap_act", norm_layer="simplenorm", norm_eps=1e-3,
@@ -116,6 +125,9 @@ VARIANTS = {
     "inception_next_narrow": (lambda: inception_next.MetaNeXt(
         depths=(1, 2, 1, 1), dims=(16, 32, 64, 128), token_mixers=partial(inception_next.InceptionDWConv2d, band_kernel_size=9, branch_ratio=0.25),
         ls_init_value=0.2, drop_path_rate=0.2, num_classes=10), 4, 64),
+    "hgnet_narrow": (narrow_hgnet_v1, 4, 64),
+    "regnetz_timm_narrow": (lambda: RegNet(RegNetCfg(depth=6, w0=8, wa=12.5, wm=2.2, group_size=8, se_ratio=0.25, bottle_ratio=2.0,
+                                                     downsample=None, linear_out=True, act_layer="silu"), num_classes=10), 4, 64),
     "ese_vovnet_narrow": (lambda: narrow_vovnet(False), 4, 50),
     "ese_vovnet_dw_narrow": (lambda: narrow_vovnet(True), 4, 64),
     "hrnet_narrow": (narrow_hrnet, 4, 64),
@@ -131,7 +143,7 @@ VARIANTS = {
 STEPS = {"dla_narrow": 2, "dla_res2net_narrow": 2, "hrnet_narrow": 3, "dpn_narrow": 3, "dpn_split_narrow": 3,
          "xception_aligned_narrow": 3, "xception_aligned_p_narrow": 3, "byobnet_narrow": 3, "byobnet_eca_narrow": 3, "regnetz_narrow": 3,
          "resnet_clip_narrow": 3, "repvgg_se_narrow": 3,
-         "cspnet_narrow": 3, "cspnet_cs3_narrow": 3, "cspnet_dark_narrow": 3, "rexnet_narrow": 3, "inception_next_narrow": 3}
+         "cspnet_narrow": 3, "cspnet_cs3_narrow": 3, "cspnet_dark_narrow": 3, "rexnet_narrow": 3, "hgnet_narrow": 3, "regnetz_timm_narrow": 3, "inception_next_narrow": 3}
 
 # Of a whole net: arguments, batch, size of images.
 TIMM = {f"convnext_{size}": ({}, 2, 64) for size in ("xlarge", "xxlarge", "large_mlp", "tiny_hnf", "atto_ols", "femto_ols",
@@ -157,3 +169,5 @@ TIMM |= {f"cs3{name}": ({}, 2, 96) for name in ("darknet_m", "darknet_l", "darkn
                                                "darknet_focus_l", "sedarknet_l", "sedarknet_x", "edgenet_x", "se_edgenet_x")}
 TIMM |= {f"rexnet{name}": ({}, 2, 96) for name in ("_100", "_130", "_150", "_200", "_300", "r_200", "r_300")}
 TIMM |= {f"inception_next_{size}": ({}, 2, 96) for size in ("atto", "tiny", "small", "base")}
+TIMM |= {f"hgnet_{size}": ({}, 2, 96) for size in ("tiny", "small", "base")}
+TIMM |= {f"regnet{size}": ({}, 2, 96) for size in ("y_640", "y_2560", "z_040", "z_040_h")}

@@ -65,6 +65,11 @@ func init() {
 			Divisor: 1, Excite: .25}.Build)),
 		"inception_next_narrow": dropping(0, .2, like("inception_next_atto", zoo.InceptionNeXt{Blocks: [4]int{1, 2, 1, 1},
 			Width: 16, Band: 9, Share: .25, LayerScale: .2}.Build)),
+		"hgnet_narrow": dropping(.2, .2, like("hgnet_tiny", zoo.HGNet{First: []int{8, 8, 12}, Last: 40, Stages: []zoo.HGStage{
+			{Inner: 8, Out: 16, Blocks: 1, Layers: 2, Kernel: 3}, {Inner: 8, Out: 24, Blocks: 2, Layers: 2, Kernel: 3},
+			{Inner: 12, Out: 24, Blocks: 1, Layers: 1, Kernel: 3}, {Inner: 16, Out: 32, Blocks: 2, Layers: 1, Kernel: 3}}}.Build)),
+		"regnetz_timm_narrow": like("regnetz_040", zoo.RegNet{Depth: 6, Start: 8, Slope: 12.5, Factor: 2.2, GroupWidth: 8,
+			Excite: .25, Bottleneck: 2, Timm: true, SiLU: true, Linear: true}.Build),
 	})
 }
 
