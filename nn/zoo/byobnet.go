@@ -16,14 +16,15 @@ import (
 
 // ByobNet are the options of timm's nets that are put together from blocks: its ByoModelCfg.
 type ByobNet struct {
-	Stem      []int  // channels of the first 3×3 convolutions, whose strides are 4 in all, or 2 of one alone; timm's stem_chs
+	// Stem are the channels of the first 3×3 convolutions, whose strides are 4 in all, or 2 of one alone: timm's stem_chs.
+	Stem      []int
 	StemPlain int    // the first convolutions that have no normalisation and no activation: 2 of timm's "quad2"
 	StemPool  string // behind them, in place of a stride: "maxpool" of 3×3 pixels, "avg2" of 2×2, or ""; timm's stem_pool
 	Stages    []ByobStage
 	Last      int  // channels of a last convolution; 0: there is none; timm's num_features
 	SiLU      bool // activations, else ReLU; timm's act_layer
 
-	Shortcut  string  // of blocks that change the shape: "conv1x1", "avg" for a pooling before it, or ""; timm's downsample
+	Shortcut  string  // of blocks that change the shape: "conv1x1", "avg" with a pooling, or ""; timm's downsample
 	Pool      bool    // a pooling behind 3×3 convolutions takes their stride; timm's aa_layer "avg"
 	Attention string  // of channels before the last convolution: "se", "gca", "eca" or ""; timm's attn_layer
 	Excite    float64 // the share of channels that "se" has; 0 means 1/16; timm's rd_ratio
@@ -293,6 +294,6 @@ func (b layer) attentionPool(name string, x *G.Node) *G.Node {
 	first := b.Reshape(name+".first", b.Slice(name+".token", x, 1, 0, 1), n, c)
 	rows := b.Reshape(name+".rows", x, n*tokens, c)
 	q, k, v := b.Linear(name+".q", first, c), b.Linear(name+".k", rows, c), b.Linear(name+".v", rows, c)
-	x = b.Dropout(name+".drop", b.Attention(name+".attention", q, k, v, n, nn.Attention{Heads: c / head}), b.Config().Dropout)
-	return b.Linear(name+".proj", x, b.Config().Classes)
+	x = b.Attention(name+".attention", q, k, v, n, nn.Attention{Heads: c / head})
+	return b.Linear(name+".proj", b.Dropout(name+".drop", x, b.Config().Dropout), b.Config().Classes)
 }

@@ -166,8 +166,8 @@ func clipResNets() {
 		{"50x64", "50x64", 448, 2, [4]int{3, 15, 36, 10}},
 	} {
 		wide := func(n float64) int { return int(math.RoundToEven(n * v.width)) }
-		o := ByobNet{Stem: []int{wide(32), wide(32), wide(64)}, StemPool: "avg2", Shortcut: "avg", Pool: true, Stages: bottles(
-			.25, 0, v.blocks, [4]int{wide(256), wide(512), wide(1024), wide(2048)})}
+		o := ByobNet{Stem: []int{wide(32), wide(32), wide(64)}, StemPool: "avg2", Shortcut: "avg", Pool: true,
+			Stages: bottles(.25, 0, v.blocks, [4]int{wide(256), wide(512), wide(1024), wide(2048)})}
 		for _, gap := range []bool{false, true} {
 			a := nn.Architecture{
 				Name:          "resnet" + v.name + "_clip",

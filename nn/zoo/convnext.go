@@ -183,7 +183,8 @@ func (o ConvNeXt) Build(builder *nn.Builder, x *G.Node) *G.Node {
 		that(!o.Response || o.LayerScale == 0, "LayerScale", "0 with Response").
 		that(slices.Contains([]string{"", "overlap", "overlap_tiered", "overlap_act"}, o.Stem), "Stem",
 			`"", "overlap", "overlap_tiered" or "overlap_act"`).
-		that(o.Timm || o.Stem == "", "Stem", `"" without Timm`).that(o.Timm || !o.NormFirst, "NormFirst", "false without Timm").
+		that(o.Timm || o.Stem == "", "Stem", `"" without Timm`).
+		that(o.Timm || !o.NormFirst, "NormFirst", "false without Timm").
 		least(0, "Hidden", "Eps").that(o.Timm && !o.NormFirst || o.Hidden == 0, "Hidden", "0 with NormFirst or without Timm").
 		that(o.Timm || !o.SimpleNorm, "SimpleNorm", "false without Timm").
 		that(!o.SimpleNorm || !o.NormFirst, "NormFirst", "false with SimpleNorm")

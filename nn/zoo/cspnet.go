@@ -14,6 +14,7 @@ import (
 )
 
 func init() {
+	focus := CspNet{Block: "dark", StemKernel: 6}
 	for _, v := range []struct {
 		name, summary string
 		resize        int
@@ -28,9 +29,9 @@ func init() {
 		{"cs3darknet_m", "CS3-DarkNet-M", 288, bicubic, cs3Net(.75, .67, 1, CspNet{Block: "dark"})},
 		{"cs3darknet_l", "CS3-DarkNet-L", 288, bicubic, cs3Net(1, 1, 1, CspNet{Block: "dark"})},
 		{"cs3darknet_x", "CS3-DarkNet-X", 269, bicubic, cs3Net(1.25, 1.33, 1, CspNet{Block: "dark"})},
-		{"cs3darknet_focus_s", "CS3-DarkNet-S, large stem", 288, bicubic, cs3Net(.5, .5, 1, CspNet{Block: "dark", StemKernel: 6})},
-		{"cs3darknet_focus_m", "CS3-DarkNet-M, large stem", 288, bicubic, cs3Net(.75, .67, 1, CspNet{Block: "dark", StemKernel: 6})},
-		{"cs3darknet_focus_l", "CS3-DarkNet-L, large stem", 288, bicubic, cs3Net(1, 1, 1, CspNet{Block: "dark", StemKernel: 6})},
+		{"cs3darknet_focus_s", "CS3-DarkNet-S, large stem", 288, bicubic, cs3Net(.5, .5, 1, focus)},
+		{"cs3darknet_focus_m", "CS3-DarkNet-M, large stem", 288, bicubic, cs3Net(.75, .67, 1, focus)},
+		{"cs3darknet_focus_l", "CS3-DarkNet-L, large stem", 288, bicubic, cs3Net(1, 1, 1, focus)},
 		{"cs3sedarknet_l", "CS3-SE-DarkNet-L", 288, bicubic, cs3Net(1, 1, 1, CspNet{Block: "dark", Excite: .25})},
 		{"cs3sedarknet_x", "CS3-SE-DarkNet-X", 288, bicubic, cs3Net(1.25, 1.33, 1, CspNet{Block: "dark", Excite: 1. / 16})},
 		{"cs3edgenet_x", "CS3-EdgeNet-X", 288, bicubic, cs3Net(1.25, 1.33, 1.5, CspNet{Block: "edge"})},
@@ -57,7 +58,7 @@ func init() {
 
 // cspNetInit are the initial values: blocks begin as their inputs.
 func cspNetInit(block string) func(p nn.Param) nn.Init {
-	last := regexpLast[block]
+	last := cspNetLast[block]
 	return func(p nn.Param) nn.Init {
 		if strings.Contains(p.Name, ".blocks.") && strings.HasSuffix(p.Name, last) {
 			return nn.Init{}
@@ -66,21 +67,25 @@ func cspNetInit(block string) func(p nn.Param) nn.Init {
 	}
 }
 
-// regexpLast are the ends of the names of factors of a block's last normalisation.
-var regexpLast = map[string]string{"bottle": ".conv3.bn.weight", "dark": ".conv2.bn.weight", "edge": ".conv2.bn.weight"}
+// cspNetLast are the ends of the names of factors of a block's last normalisation.
+var cspNetLast = map[string]string{"bottle": ".conv3.bn.weight", "dark": ".conv2.bn.weight", "edge": ".conv2.bn.weight"}
 
 // CspNet are the options of a net whose stages split channels in two, and have blocks for one half alone.
 type CspNet struct {
-	Stem        []int  // channels of the first convolutions; timm's out_chs of the stem
-	StemKernel  int    // 0 means 3; timm's kernel_size
-	StemStride  int    // 1, 2, or 4 with a pooling
-	Kind        string // of stages: "csp"; "cs3" without a convolution behind the blocks; "dark" without halves; timm's stage_type
-	Block       string // "bottle": 1×1, 3×3 and 1×1 convolutions; "dark": 1×1 and 3×3; "edge": 3×3 and 1×1; timm's block_type
+	Stem       []int // channels of the first convolutions; timm's out_chs of the stem
+	StemKernel int   // 0 means 3; timm's kernel_size
+	StemStride int   // 1, 2, or 4 with a pooling
+	// Kind is that of the stages: "csp", "cs3" without a convolution behind the blocks, or "dark" without halves: timm's
+	// stage_type.
+	Kind string
+	// Block is "bottle" for 1×1, 3×3 and 1×1 convolutions, "dark" for 1×1 and 3×3, "edge" for 3×3 and 1×1: timm's
+	// block_type.
+	Block       string
 	Stages      []CspStage
 	CrossLinear bool    // no activation goes before the halves; timm's cross_linear
-	DownGrowth  bool    // the convolution with the stride has the channels of the stage, else its input's; timm's down_growth
+	DownGrowth  bool    // the convolution with the stride has the stage's channels, else its input's; timm's down_growth
 	AvgDown     bool    // a pooling before a 1×1 convolution takes the stride; timm's avg_down
-	Excite      float64 // the share of a block's inner channels that a squeeze-and-excitation has; 0: none; timm's rd_ratio
+	Excite      float64 // the share of a block's inner channels of squeeze-and-excitation; 0: none; timm's rd_ratio
 	SiLU        bool    // activations, else ReLU that lets a hundredth of negative numbers through; timm's act_layer
 }
 
@@ -123,8 +128,8 @@ func cs3Net(width, depth, bottle float64, o CspNet) CspNet {
 		o.Stem = []int{divisible(32 * width), divisible(64 * width)}
 	}
 	for i, n := range []int{3, 6, 9, 3} {
-		o.Stages = append(o.Stages, CspStage{Blocks: int(float64(n) * depth), Out: divisible(float64(int(128)<<i) * width), Stride: 2,
-			Block: .5, Bottle: bottle})
+		out := divisible(float64(int(128)<<i) * width)
+		o.Stages = append(o.Stages, CspStage{Blocks: int(float64(n) * depth), Out: out, Stride: 2, Block: .5, Bottle: bottle})
 	}
 	return o
 }
@@ -132,7 +137,8 @@ func cs3Net(width, depth, bottle float64, o CspNet) CspNet {
 // check reports whether the options are right.
 func (o CspNet) check(b layer) bool {
 	one := func(s string, of ...string) bool { return slices.Contains(of, s) }
-	b.options("CspNet", o).least(1, "Stem").least(0, "StemKernel", "Excite").that(o.StemKernel <= 32, "StemKernel", "at most 32").
+	b.options("CspNet", o).least(1, "Stem").least(0, "StemKernel", "Excite").
+		that(o.StemKernel <= 32, "StemKernel", "at most 32").
 		that(o.StemStride == 1 || o.StemStride == 2 || o.StemStride == 4, "StemStride", "1, 2 or 4").
 		that(one(o.Kind, "csp", "cs3", "dark"), "Kind", `"csp", "cs3" or "dark"`).
 		that(one(o.Block, "bottle", "dark", "edge"), "Block", `"bottle", "dark" or "edge"`).

@@ -129,7 +129,8 @@ func (o DLA) tree(b layer, name string, x *G.Node, t dlaTree, others []*G.Node) 
 func (o DLA) block(b layer, name string, x, shortcut *G.Node, out, stride int) *G.Node {
 	add := func() *G.Node { return shortcut }
 	if o.Basic {
-		return b.residualConvs(name, x, add, nn.Conv{Filters: out, Kernel: 3, Stride: stride}, nn.Conv{Filters: out, Kernel: 3})
+		first := nn.Conv{Filters: out, Kernel: 3, Stride: stride}
+		return b.residualConvs(name, x, add, first, nn.Conv{Filters: out, Kernel: 3})
 	}
 	groups := cmp.Or(o.Groups, 1)
 	inner := out * cmp.Or(o.GroupWidth, 64) / 64 * groups / 2

@@ -9,14 +9,18 @@ import (
 )
 
 func init() {
-	mean, std := []float64{124. / 255, 117. / 255, 104. / 255}, []float64{1 / (.0167 * 255), 1 / (.0167 * 255), 1 / (.0167 * 255)}
+	const deviation = 1 / (.0167 * 255)
+	mean, std := []float64{124. / 255, 117. / 255, 104. / 255}, []float64{deviation, deviation, deviation}
+	small := DPN{Small: true, Stem: 10, Inner: 128, Groups: 32, Blocks: [4]int{3, 4, 12, 3},
+		Growth: [4]int{16, 32, 32, 64}}
+	split := small
+	split.Split = true
 	for _, v := range []struct {
 		name string
 		net  DPN
 	}{
-		{"68", DPN{Small: true, Stem: 10, Inner: 128, Groups: 32, Blocks: [4]int{3, 4, 12, 3}, Growth: [4]int{16, 32, 32, 64}}},
-		{"68b", DPN{Small: true, Stem: 10, Inner: 128, Groups: 32, Blocks: [4]int{3, 4, 12, 3}, Growth: [4]int{16, 32, 32, 64},
-			Split: true}},
+		{"68", small},
+		{"68b", split},
 		{"92", DPN{Stem: 64, Inner: 96, Groups: 32, Blocks: [4]int{3, 4, 20, 3}, Growth: [4]int{16, 32, 24, 128}}},
 		{"98", DPN{Stem: 96, Inner: 160, Groups: 40, Blocks: [4]int{3, 6, 20, 3}, Growth: [4]int{16, 32, 32, 128}}},
 		{"131", DPN{Stem: 128, Inner: 160, Groups: 40, Blocks: [4]int{4, 8, 28, 3}, Growth: [4]int{16, 32, 32, 128}}},

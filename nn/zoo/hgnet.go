@@ -76,8 +76,10 @@ const hgNetBlock = `^(stem|stages\.\d+\.blocks\.\d+)\.`
 
 // HGNet are the options of a net whose blocks join the results of all their layers.
 type HGNet struct {
-	Stem   [2]int // channels inside the first convolutions and behind them; timm's stem_chs
-	First  []int  // channels of 3×3 convolutions in place of those, with blocks of the first PP-HGNet; timm's stem_type "v1"
+	Stem [2]int // channels inside the first convolutions and behind them; timm's stem_chs
+	// First are the channels of 3×3 convolutions in place of those, with blocks of the first PP-HGNet: timm's stem_type
+	// "v1".
+	First  []int
 	Stages []HGStage
 	Last   int  // outputs of a layer before the last; timm's head_hidden_size
 	Affine bool // a trained factor and a trained summand follow each activation; timm's use_lab

@@ -153,7 +153,7 @@ func (b layer) bottleneck(name string, x *G.Node, inner int) *G.Node {
 		if b.Err() != nil || x.Shape()[1] == 4*inner {
 			return x
 		}
-		return b.convNorm([2]string{name + ".downsample.0", name + ".downsample.1"}, x, nn.Conv{Filters: 4 * inner, Kernel: 1}, nil)
+		return b.norm(name+".downsample", x, nn.Conv{Filters: 4 * inner, Kernel: 1}, nil)
 	}
 	return b.residualConvs(name, x, shortcut, nn.Conv{Filters: inner, Kernel: 1}, nn.Conv{Filters: inner, Kernel: 3},
 		nn.Conv{Filters: 4 * inner, Kernel: 1})

@@ -234,7 +234,8 @@ var (
 func (n regNetNames) pair(name string) [2]string { return [2]string{name + n.conv, name + n.norm} }
 
 // block is a residual block of a stage, with excited channels of squeeze-and-excitation unless that is 0.
-func (o RegNet) block(b layer, n regNetNames, name string, x *G.Node, in int, s regNetStage, stride, excited int) *G.Node {
+func (o RegNet) block(b layer, n regNetNames, name string, x *G.Node, in int, s regNetStage,
+	stride, excited int) *G.Node {
 	shortcut := x
 	changes := in != s.width || stride != 1
 	shorten := func() {

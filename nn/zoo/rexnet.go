@@ -50,7 +50,7 @@ type ReXNet struct {
 	Growth  int     // by which they grow in all; timm's final_chs
 	Width   float64 // multiplies channels; at least 1; timm's width_mult
 	Divisor int     // of the channels; timm's ch_div
-	Excite  float64 // the share of a block's channels that squeeze-and-excitation has, from the third stage on; timm's se_ratio
+	Excite  float64 // the share of channels of squeeze-and-excitation, from the third stage on; timm's se_ratio
 }
 
 // reXNetStrides are those of the stages' first blocks.

@@ -29,7 +29,7 @@ func init() {
 			Name:          "xception" + v.name,
 			Family:        "inception",
 			Summary:       "aligned Xception-" + v.name + ", as timm's",
-			Reference:     "Chen et al., Encoder-decoder with atrous separable convolution for semantic image segmentation, 2018",
+			Reference:     deepLabReference,
 			Size:          299,
 			Resize:        v.resize,
 			Interpolation: bicubic,
@@ -46,6 +46,9 @@ func init() {
 		imageNet(a)
 	}
 }
+
+const deepLabReference = "Chen et al., Encoder-decoder with atrous separable convolution for semantic image " +
+	"segmentation, 2018"
 
 // XceptionAligned are the options of a net of depthwise convolutions, each followed by one of 1×1, in blocks of three.
 type XceptionAligned struct {

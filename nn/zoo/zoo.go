@@ -5,8 +5,9 @@
 // Names, shapes and order of parameters are torchvision's or timm's, and so are the constants of batch normalisation,
 // the initial distributions and the probabilities of dropout.
 //
-// A file has the options of an architecture and registers its nets; clip.go, dinov2.go, dinov3.go, eva02.go,
-// res2net.go, siglip.go, timmresnet.go and timmswin.go register more nets of the options ViT, Eva, nn.ResNet and Swin.
+// A file has the options of an architecture and registers its nets; byobnets.go, clip.go, dinov2.go, dinov3.go,
+// eva02.go, res2net.go, siglip.go, timmresnet.go and timmswin.go register more nets of the options ByobNet, ViT, Eva,
+// nn.ResNet and Swin.
 //
 // The options are those of the constructor in torchvision or timm. Some of its arguments are fields of nn.Config
 // instead: num_classes is Classes, dropout and drop_rate are Dropout, stochastic_depth_prob and drop_path_rate are

@@ -20,7 +20,8 @@ func TestPoolPositions(t *testing.T) {
 		return n
 	}
 	small, path := at(64), filepath.Join(t.TempDir(), "w.safetensors")
-	if err := small.SaveWeights(path, small.Params, small.Stats, Meta{Model: "resnet_clip_narrow", ImageSize: 64}); err != nil {
+	meta := Meta{Model: "resnet_clip_narrow", ImageSize: 64}
+	if err := small.SaveWeights(path, small.Params, small.Stats, meta); err != nil {
 		t.Fatal(err)
 	}
 	large := at(128)

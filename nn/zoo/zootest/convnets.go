@@ -33,8 +33,8 @@ func init() {
 				{Kind: "bottle", Blocks: 2, Out: 32, Stride: 2, Group: 8, Ratio: .5},
 				{Kind: "bottle", Blocks: 2, Out: 32, Stride: 1, Group: 1, Ratio: 1}},
 			Last: 40, SiLU: true, Shortcut: "conv1x1", Attention: "gca", Extra: true}.Build)),
-		"byobnet_eca_narrow": dropping(.2, .2, like("eca_resnext26ts", zoo.ByobNet{Stem: []int{12, 16, 32}, StemPool: "maxpool",
-			Stages: []zoo.ByobStage{{Kind: "bottle", Blocks: 2, Out: 32, Stride: 1, Group: 8, Ratio: .5},
+		"byobnet_eca_narrow": dropping(.2, .2, like("eca_resnext26ts", zoo.ByobNet{Stem: []int{12, 16, 32},
+			StemPool: "maxpool", Stages: []zoo.ByobStage{{Kind: "bottle", Blocks: 2, Out: 32, Stride: 1, Group: 8, Ratio: .5},
 				{Kind: "bottle", Blocks: 1, Out: 64, Stride: 2, Group: 8, Ratio: .5}},
 			SiLU: true, Shortcut: "conv1x1", Attention: "eca"}.Build)),
 		"regnetz_narrow": dropping(.2, 0, like("regnetz_b16", zoo.ByobNet{Stem: []int{8},
@@ -55,19 +55,22 @@ func init() {
 			Kind: "csp", Block: "bottle", CrossLinear: true, Stages: []zoo.CspStage{
 				{Blocks: 1, Out: 16, Stride: 1, Groups: 2, Block: 1, Bottle: .5, Expand: 2},
 				{Blocks: 2, Out: 32, Stride: 2, Groups: 2, Block: 1, Bottle: .5, Expand: 2}}}.Build)),
-		"cspnet_cs3_narrow": dropping(.2, .2, like("cs3se_edgenet_x", zoo.CspNet{Stem: []int{16}, StemKernel: 6, StemStride: 2,
-			Kind: "cs3", Block: "edge", SiLU: true, Excite: .25, Stages: []zoo.CspStage{
-				{Blocks: 1, Out: 32, Stride: 2, Block: .5, Bottle: 1.5}, {Blocks: 2, Out: 48, Stride: 2, Block: .5, Bottle: 1.5}}}.Build)),
+		"cspnet_cs3_narrow": dropping(.2, .2, like("cs3se_edgenet_x", zoo.CspNet{Stem: []int{16}, StemKernel: 6,
+			StemStride: 2, Kind: "cs3", Block: "edge", SiLU: true, Excite: .25, Stages: []zoo.CspStage{
+				{Blocks: 1, Out: 32, Stride: 2, Block: .5, Bottle: 1.5},
+				{Blocks: 2, Out: 48, Stride: 2, Block: .5, Bottle: 1.5}}}.Build)),
 		"cspnet_dark_narrow": dropping(.2, .2, like("darknetaa53", zoo.CspNet{Stem: []int{8}, StemStride: 1,
 			Kind: "dark", Block: "dark", AvgDown: true, Stages: []zoo.CspStage{
-				{Blocks: 1, Out: 16, Stride: 2, Block: 1, Bottle: .5}, {Blocks: 2, Out: 32, Stride: 2, Block: 1, Bottle: .5}}}.Build)),
-		"rexnet_narrow": dropping(.2, .2, like("rexnet_100", zoo.ReXNet{Blocks: []int{1, 2, 2}, First: 12, Growth: 20, Width: 1,
-			Divisor: 1, Excite: .25}.Build)),
+				{Blocks: 1, Out: 16, Stride: 2, Block: 1, Bottle: .5},
+				{Blocks: 2, Out: 32, Stride: 2, Block: 1, Bottle: .5}}}.Build)),
+		"rexnet_narrow": dropping(.2, .2, like("rexnet_100", zoo.ReXNet{Blocks: []int{1, 2, 2}, First: 12, Growth: 20,
+			Width: 1, Divisor: 1, Excite: .25}.Build)),
 		"inception_next_narrow": dropping(0, .2, like("inception_next_atto", zoo.InceptionNeXt{Blocks: [4]int{1, 2, 1, 1},
 			Width: 16, Band: 9, Share: .25, LayerScale: .2}.Build)),
 		"hgnet_narrow": dropping(.2, .2, like("hgnet_tiny", zoo.HGNet{First: []int{8, 8, 12}, Last: 40, Stages: []zoo.HGStage{
 			{Inner: 8, Out: 16, Blocks: 1, Layers: 2, Kernel: 3}, {Inner: 8, Out: 24, Blocks: 2, Layers: 2, Kernel: 3},
-			{Inner: 12, Out: 24, Blocks: 1, Layers: 1, Kernel: 3}, {Inner: 16, Out: 32, Blocks: 2, Layers: 1, Kernel: 3}}}.Build)),
+			{Inner: 12, Out: 24, Blocks: 1, Layers: 1, Kernel: 3},
+			{Inner: 16, Out: 32, Blocks: 2, Layers: 1, Kernel: 3}}}.Build)),
 		"regnetz_timm_narrow": like("regnetz_040", zoo.RegNet{Depth: 6, Start: 8, Slope: 12.5, Factor: 2.2, GroupWidth: 8,
 			Excite: .25, Bottleneck: 2, Timm: true, SiLU: true, Linear: true}.Build),
 	})

@@ -15,8 +15,8 @@ func (o *outer) along(d Options) []func(*kern.TapArgs) {
 	return k[o.colStep]
 }
 
-// centred reports whether the middle one of each kern.AlongTaps taps lies on the pixel itself: kernels of nine taps in a
-// line have others, too.
+// centred reports whether the middle one of each kern.AlongTaps taps lies on the pixel itself: kernels of nine taps in
+// a line have others, too.
 func (o *outer) centred() bool {
 	for i, t := range o.taps {
 		if t.col != i%kern.AlongTaps-kern.AlongTaps/2 {
