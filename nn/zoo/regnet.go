@@ -86,6 +86,7 @@ func init() {
 			a.Size = 384
 		case v.net.Linear:
 			a.Size, a.Reference = 256, "Dollár, Singh, Girshick, Fast and accurate model scaling, 2021"
+			a.Init = regNetGroupInit
 		}
 		imageNet(a)
 	}
@@ -106,13 +107,18 @@ func regNetInit(p nn.Param) nn.Init {
 	return p.Init
 }
 
-// regNetTimmInit is timm's: fans are of a group, blocks begin as their shortcuts, and biases at 0.
+// regNetTimmInit is timm's: as regNetGroupInit, and blocks begin as their shortcuts.
 func regNetTimmInit(p nn.Param) nn.Init {
-	switch {
-	case strings.Contains(p.Name, ".conv2.conv."):
-		return nn.Init{Distribution: nn.Normal, Scale: math.Sqrt(2 / float64(9*p.Shape[1]))}
-	case strings.HasSuffix(p.Name, ".conv3.bn.weight"):
+	if strings.HasSuffix(p.Name, ".conv3.bn.weight") {
 		return nn.Init{}
+	}
+	return regNetGroupInit(p)
+}
+
+// regNetGroupInit is timm's without zero_init_last: fans are of a group, and biases begin at 0.
+func regNetGroupInit(p nn.Param) nn.Init {
+	if strings.Contains(p.Name, ".conv2.conv.") {
+		return nn.Init{Distribution: nn.Normal, Scale: math.Sqrt(2 / float64(9*p.Shape[1]))}
 	}
 	return normal(.01)(p)
 }

@@ -127,7 +127,7 @@ VARIANTS = {
         ls_init_value=0.2, drop_path_rate=0.2, num_classes=10), 4, 64),
     "hgnet_narrow": (narrow_hgnet_v1, 4, 64),
     "regnetz_timm_narrow": (lambda: RegNet(RegNetCfg(depth=6, w0=8, wa=12.5, wm=2.2, group_size=8, se_ratio=0.25, bottle_ratio=2.0,
-                                                     downsample=None, linear_out=True, act_layer="silu"), num_classes=10), 4, 64),
+                                                     downsample=None, linear_out=True, act_layer="silu"), num_classes=10, zero_init_last=False), 4, 64),
     "ese_vovnet_narrow": (lambda: narrow_vovnet(False), 4, 50),
     "ese_vovnet_dw_narrow": (lambda: narrow_vovnet(True), 4, 64),
     "hrnet_narrow": (narrow_hrnet, 4, 64),
