@@ -70,6 +70,13 @@ func (b *Builder) Kernels(name string, x *G.Node, c Conv) []*G.Node {
 	return b.kernels(name, s, c)
 }
 
+// DeferredConv adds the parameters of a Conv of images of so many channels now. The result convolves images by them,
+// for nets whose parameters are in another order than their layers.
+func (b *Builder) DeferredConv(name string, channels int, c Conv) func(x *G.Node) *G.Node {
+	kernels := b.kernels(name, op.Shape{1, channels, 1, 1}, c)
+	return func(x *G.Node) *G.Node { return b.Convolve(name, x, c, kernels) }
+}
+
 // kernels is Kernels for images of shape s.
 func (b *Builder) kernels(name string, s op.Shape, c Conv) []*G.Node {
 	if !b.claim(name) {

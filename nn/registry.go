@@ -63,8 +63,8 @@ type Architecture struct {
 	Build func(b *Builder, x *G.Node) *G.Node
 }
 
-// Positions is a parameter [1,First+n²,C] that has a row for each place of a square grid, behind the rows of other
-// tokens.
+// Positions is a parameter [1,First+n²,C], or [First+n²,C], that has a row for each place of a square grid, behind the
+// rows of other tokens.
 type Positions struct {
 	Name  string
 	First int

@@ -304,25 +304,6 @@ func (p mobileBlock) exciting(x *G.Node, channels int) *G.Node {
 	return p.excite(names, x, max(1, int(math.RoundToEven(between))), act, gate)
 }
 
-// globalContext weighs channels by a perceptron of the mean of the pixels, whose weights are a softmax: timm's
-// GlobalContext.
-func (b layer) globalContext(name string, x *G.Node, between int, act, gate nn.Activation) *G.Node {
-	w := b.Conv(name+".conv_attn", x, nn.Conv{Filters: 1, Kernel: 1, Bias: true})
-	if b.Err() != nil {
-		return nil
-	}
-	s := x.Shape()
-	n, c, pixels := s[0], s[1], s[2]*s[3]
-	w = b.Reshape(name+".weights", b.Softmax(name+".softmax", b.Reshape(name+".scores", w, n, pixels)), n, 1, pixels)
-	m := b.MatMul(name+".mean", b.Reshape(name+".pixels", x, n, c, pixels), w, true)
-	m = b.Reshape(name+".image", m, n, c, 1, 1)
-	m = b.Conv(name+".mlp_scale.fc1", m, nn.Conv{Filters: between, Kernel: 1, Bias: true})
-	m = b.Reshape(name+".row", m, n, between)
-	m = b.Reshape(name+".column", b.LayerNorm(name+".mlp_scale.norm", m, 1e-6), n, between, 1, 1)
-	m = b.Conv(name+".mlp_scale.fc2", act(b.Builder, name+".act", m), nn.Conv{Filters: c, Kernel: 1, Bias: true})
-	return b.Scale(name+".scale", x, gate(b.Builder, name+".gate", m))
-}
-
 // multiQuery is attention among the pixels of x, whose heads share keys and values. These are of fewer pixels if
 // keysStride is 2.
 func (p mobileBlock) multiQuery(x *G.Node) *G.Node {

@@ -62,9 +62,15 @@ func init() {
 		{"y_064", "6.4GF", RegNet{Depth: 25, Start: 112, Slope: 33.22, Factor: 2.27, GroupWidth: 72, Excite: .25}, 235},
 		{"y_080", "8.0GF", RegNet{Depth: 17, Start: 192, Slope: 76.82, Factor: 2.19, GroupWidth: 56, Excite: .25}, 235},
 		{"y_120", "12GF", RegNet{Depth: 19, Start: 168, Slope: 73.36, Factor: 2.37, GroupWidth: 112, Excite: .25}, 235},
+		{"y_640", "64GF", RegNet{Depth: 20, Start: 352, Slope: 147.48, Factor: 2.4, GroupWidth: 328, Excite: .25}, 384},
+		{"y_2560", "256GF", RegNet{Depth: 27, Start: 640, Slope: 230.83, Factor: 2.53, GroupWidth: 373, Excite: .25}, 384},
+		{"z_040", "4.0GF", RegNet{Depth: 28, Start: 48, Slope: 14.5, Factor: 2.226, GroupWidth: 8, Excite: .25, Bottleneck: 4,
+			SiLU: true, Linear: true}, 256},
+		{"z_040_h", "4.0GF with a last convolution", RegNet{Depth: 28, Start: 48, Slope: 14.5, Factor: 2.226, GroupWidth: 8,
+			Excite: .25, Bottleneck: 4, SiLU: true, Linear: true, Last: 1536}, 256},
 	} {
 		v.net.Timm = true
-		imageNet(nn.Architecture{
+		a := nn.Architecture{
 			Name:          "regnet" + v.name,
 			Family:        "regnet",
 			Summary:       "RegNet" + strings.ToUpper(v.name[:1]) + "-" + v.size + ", as timm's",
@@ -74,7 +80,15 @@ func init() {
 			Interpolation: bicubic,
 			Init:          regNetTimmInit,
 			Build:         v.net.Build,
-		})
+		}
+		switch {
+		case v.resize == 384:
+			a.Size = 384
+		case v.net.Linear:
+			a.Size, a.Reference = 256, "Dollár, Singh, Girshick, Fast and accurate model scaling, 2021"
+			a.Init = regNetGroupInit
+		}
+		imageNet(a)
 	}
 }
 
@@ -93,13 +107,18 @@ func regNetInit(p nn.Param) nn.Init {
 	return p.Init
 }
 
-// regNetTimmInit is timm's: fans are of a group, blocks begin as their shortcuts, and biases at 0.
+// regNetTimmInit is timm's: as regNetGroupInit, and blocks begin as their shortcuts.
 func regNetTimmInit(p nn.Param) nn.Init {
-	switch {
-	case strings.Contains(p.Name, ".conv2.conv."):
-		return nn.Init{Distribution: nn.Normal, Scale: math.Sqrt(2 / float64(9*p.Shape[1]))}
-	case strings.HasSuffix(p.Name, ".conv3.bn.weight"):
+	if strings.HasSuffix(p.Name, ".conv3.bn.weight") {
 		return nn.Init{}
+	}
+	return regNetGroupInit(p)
+}
+
+// regNetGroupInit is timm's without zero_init_last: fans are of a group, and biases begin at 0.
+func regNetGroupInit(p nn.Param) nn.Init {
+	if strings.Contains(p.Name, ".conv2.conv.") {
+		return nn.Init{Distribution: nn.Normal, Scale: math.Sqrt(2 / float64(9*p.Shape[1]))}
 	}
 	return normal(.01)(p)
 }
@@ -114,6 +133,22 @@ type RegNet struct {
 	Bottleneck    float64 // channels of the 3×3 convolutions by a block's; 0 means 1: torchvision's bottleneck_multiplier
 	Stem          int     // channels of the first convolution; 0 means 32: torchvision's stem_width
 	Timm          bool    // names, order of parameters and the rounding to groups are timm's, else torchvision's
+
+	// The others are Timm's, too.
+
+	SiLU bool // activations, else ReLU; timm's act_layer
+	// Linear leaves out the activation behind a block and the shortcut of blocks that change the shape. An activation
+	// follows all blocks: timm's linear_out with downsample=None.
+	Linear bool
+	Last   int // channels of a last convolution; 0: there is none; timm's num_features
+}
+
+// act is the activation.
+func (o RegNet) act() nn.Activation {
+	if o.SiLU {
+		return (*nn.Builder).SiLU
+	}
+	return (*nn.Builder).ReLU
 }
 
 // regNetStage is a stage: blocks of equal width, whose 3×3 convolutions have wide channels in groups.
@@ -149,7 +184,9 @@ func (o RegNet) stages() []regNetStage {
 func (o RegNet) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	b, in := layer{builder}, cmp.Or(o.Stem, 32)
 	check := b.options("RegNet", o).least(1, "Depth", "Start", "GroupWidth").
-		least(0, "Slope", "Factor", "Excite", "Bottleneck", "Stem").
+		least(0, "Slope", "Factor", "Excite", "Bottleneck", "Stem", "Last").
+		that(o.Timm || !o.SiLU, "SiLU", "false without Timm").that(o.Timm || !o.Linear, "Linear", "false without Timm").
+		that(o.Timm || o.Last == 0, "Last", "0 without Timm").
 		that(o.Start%8 == 0, "Start", "divisible by 8").that(o.Factor > 1, "Factor", "above 1").
 		that(o.Bottleneck == 0 || float64(o.Start)*o.Bottleneck >= 1, "Bottleneck", "0 or at least 1/Start")
 	if !check.ok() {
@@ -159,7 +196,7 @@ func (o RegNet) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	if o.Timm {
 		n = regNetTimm
 	}
-	x = b.convNorm(n.pair("stem"), x, nn.Conv{Filters: in, Kernel: 3, Stride: 2}, (*nn.Builder).ReLU)
+	x = b.convNorm(n.pair("stem"), x, nn.Conv{Filters: in, Kernel: 3, Stride: 2}, o.act())
 	for i, s := range o.stages() {
 		check.that(s.wide >= s.group, "Bottleneck", fmt.Sprintf(
 			"a factor that gives stage %d a group of %d channels: it gives %d", i+1, s.group, s.wide))
@@ -169,9 +206,15 @@ func (o RegNet) Build(builder *nn.Builder, x *G.Node) *G.Node {
 				stride = 2
 			}
 			excited := int(math.RoundToEven(o.Excite * float64(in)))
-			x = b.regNetBlock(n, fmt.Sprintf(n.block, i+1, j+n.first), x, in, s, stride, excited)
+			x = o.block(b, n, fmt.Sprintf(n.block, i+1, j+n.first), x, in, s, stride, excited)
 			in = s.width
 		}
+	}
+	switch {
+	case o.Last > 0:
+		x = b.bnConv("final_conv", x, nn.Conv{Filters: o.Last, Kernel: 1}, o.act())
+	case o.Linear:
+		x = o.act()(b.Builder, "final_conv.act", x)
 	}
 	return b.Linear(n.head, b.GlobalAvgPool("avgpool", x), b.Config().Classes)
 }
@@ -196,11 +239,13 @@ var (
 // pair are the names of a convolution and its normalisation.
 func (n regNetNames) pair(name string) [2]string { return [2]string{name + n.conv, name + n.norm} }
 
-// regNetBlock is a residual block of a stage, with excited channels of squeeze-and-excitation unless that is 0.
-func (b layer) regNetBlock(n regNetNames, name string, x *G.Node, in int, s regNetStage, stride, excited int) *G.Node {
+// block is a residual block of a stage, with excited channels of squeeze-and-excitation unless that is 0.
+func (o RegNet) block(b layer, n regNetNames, name string, x *G.Node, in int, s regNetStage,
+	stride, excited int) *G.Node {
 	shortcut := x
+	changes := in != s.width || stride != 1
 	shorten := func() {
-		if in != s.width || stride != 1 {
+		if changes && !o.Linear {
 			shortcut = b.convNorm(n.pair(name+n.shorts), x, nn.Conv{Filters: s.width, Kernel: 1, Stride: stride}, nil)
 		}
 	}
@@ -208,14 +253,20 @@ func (b layer) regNetBlock(n regNetNames, name string, x *G.Node, in int, s regN
 		shorten()
 	}
 	wide := nn.Conv{Filters: s.wide, Kernel: 3, Stride: stride, Groups: s.wide / s.group}
-	y := b.convNorm(n.pair(name+n.a), x, nn.Conv{Filters: s.wide, Kernel: 1}, (*nn.Builder).ReLU)
-	y = b.convNorm(n.pair(name+n.b), y, wide, (*nn.Builder).ReLU)
+	y := b.convNorm(n.pair(name+n.a), x, nn.Conv{Filters: s.wide, Kernel: 1}, o.act())
+	y = b.convNorm(n.pair(name+n.b), y, wide, o.act())
 	if excited > 0 {
-		y = b.SqueezeExcite(name+n.excite, y, excited, (*nn.Builder).ReLU, (*nn.Builder).Sigmoid)
+		y = b.SqueezeExcite(name+n.excite, y, excited, o.act(), (*nn.Builder).Sigmoid)
 	}
 	y = b.convNorm(n.pair(name+n.c), y, nn.Conv{Filters: s.width, Kernel: 1}, nil)
 	if n.shortLast {
 		shorten()
 	}
-	return b.ReLU(name+".activation", b.Add(name+".add", shortcut, y))
+	if !changes || !o.Linear {
+		y = b.Add(name+".add", shortcut, y)
+	}
+	if o.Linear {
+		return y
+	}
+	return o.act()(b.Builder, name+".activation", y)
 }

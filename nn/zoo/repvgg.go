@@ -27,8 +27,9 @@ func init() {
 		{"b2g4", RepVGG{Stem: 64, Blocks: b, Channels: [4]int{160, 320, 640, 2560}, Groups: 4}},
 		{"b3", RepVGG{Stem: 64, Blocks: b, Channels: [4]int{192, 384, 768, 2560}}},
 		{"b3g4", RepVGG{Stem: 64, Blocks: b, Channels: [4]int{192, 384, 768, 2560}, Groups: 4}},
+		{"d2se", RepVGG{Stem: 64, Blocks: [4]int{8, 14, 24, 1}, Channels: [4]int{160, 320, 640, 2560}, Excite: true}},
 	} {
-		imageNet(nn.Architecture{
+		a := nn.Architecture{
 			Name:      "repvgg_" + v.name,
 			Family:    "vgg",
 			Summary:   "RepVGG-" + strings.ToUpper(v.name[:2]) + v.name[2:] + " in its form for training, as timm's",
@@ -37,7 +38,11 @@ func init() {
 			Block:     `^(stem|stages\.\d+\.\d+)\.`,
 			Init:      v.net.initial,
 			Build:     v.net.Build,
-		})
+		}
+		if v.net.Excite {
+			a.Size, a.Resize = 320, 320
+		}
+		imageNet(a)
 	}
 }
 
@@ -47,6 +52,7 @@ type RepVGG struct {
 	Blocks   [4]int // of the stages; timm's d
 	Channels [4]int // of the stages; timm's c
 	Groups   int    // of every second block's convolutions; 0 means 1; timm's gs gives their size
+	Excite   bool   // a squeeze-and-excitation follows the sum; timm's attn_layer "se" with rd_ratio=1/16, rd_divisor=1
 }
 
 // Build adds the layers to b.
@@ -58,7 +64,7 @@ func (o RepVGG) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	if !check.ok() {
 		return nil
 	}
-	x = b.repVGG("stem", x, nn.Conv{Filters: o.Stem, Stride: 2}, 0)
+	x = o.block(b, "stem", x, nn.Conv{Filters: o.Stem, Stride: 2}, 0)
 	done, all := 0, sum(o.Blocks[:])
 	for i, n := range o.Blocks {
 		for j := range n {
@@ -70,15 +76,15 @@ func (o RepVGG) Build(builder *nn.Builder, x *G.Node) *G.Node {
 				c.Groups = groups
 			}
 			drop := b.Config().DropPathAt(done, all)
-			x = b.repVGG(fmt.Sprintf("stages.%d.%d", i, j), x, c, drop)
+			x = o.block(b, fmt.Sprintf("stages.%d.%d", i, j), x, c, drop)
 			done++
 		}
 	}
 	return b.byobHead(x)
 }
 
-// repVGG is a block of two convolutions, to which it adds the normalised input where they keep the shape.
-func (b layer) repVGG(name string, x *G.Node, c nn.Conv, drop float64) *G.Node {
+// block is a block of two convolutions, to which it adds the normalised input where they keep the shape.
+func (o RepVGG) block(b layer, name string, x *G.Node, c nn.Conv, drop float64) *G.Node {
 	if b.Err() != nil {
 		return nil
 	}
@@ -93,6 +99,9 @@ func (b layer) repVGG(name string, x *G.Node, c nn.Conv, drop float64) *G.Node {
 	if identity != nil {
 		y = b.residual(name, y, identity, drop)
 	}
+	if o.Excite {
+		y = b.excited(name+".attn", y, 1)
+	}
 	return b.ReLU(name+".act", y)
 }
 
@@ -103,6 +112,8 @@ func (o RepVGG) initial(p nn.Param) nn.Init {
 	switch {
 	case len(p.Shape) == 4 && err == nil && block%2 == 1: // of groups
 		return nn.HeNormal(p.Shape[0]/cmp.Or(o.Groups, 1), p.Shape[2]*p.Shape[3])
+	case strings.Contains(p.Name, ".attn."):
+		return normal(.01)(p)
 	case len(p.Shape) == 1 && strings.HasSuffix(p.Name, ".weight"):
 		return nn.Init{Distribution: nn.Normal, Scale: .1, Mean: .1}
 	case len(p.Shape) == 1 && !strings.HasPrefix(p.Name, "head."):

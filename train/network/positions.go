@@ -20,11 +20,15 @@ type grids struct {
 // are equal.
 func gridsOf(m *nn.Model, e nn.Entry, t []int) (g grids, ok bool) {
 	p := m.Arch.Positions
-	if e.Name != p.Name || len(t) < 2 || op.Shape(t[:len(t)-2]).Size() != 1 || t[len(t)-1] != e.Shape[2] {
+	if e.Name != p.Name || len(t) < 2 || op.Shape(t[:len(t)-2]).Size() != 1 {
+		return g, false
+	}
+	own := e.Shape[len(e.Shape)-2:] // rows, channels
+	if t[len(t)-1] != own[1] {
 		return g, false
 	}
 	rows := t[len(t)-2]
-	if rows == e.Shape[1] {
+	if rows == own[0] {
 		return g, false
 	}
 	side := func(rows int) int {
@@ -34,7 +38,7 @@ func gridsOf(m *nn.Model, e nn.Entry, t []int) (g grids, ok bool) {
 		}
 		return n
 	}
-	g.from, g.to = side(rows-p.First), side(e.Shape[1]-p.First)
+	g.from, g.to = side(rows-p.First), side(own[0]-p.First)
 	if p.Class != "" && g.from == 0 {
 		g.from, g.class = side(rows-p.First-1), true
 	}
@@ -47,7 +51,7 @@ func (n *Network) loadPositions(f *statedict.File, t statedict.Tensor, e nn.Entr
 	if err := f.Float64s(t, x); err != nil {
 		return err
 	}
-	c := e.Shape[2]
+	c := e.Shape[len(e.Shape)-1]
 	if g.class {
 		x = x[c:]
 	}

@@ -111,6 +111,7 @@ var transformersConvNeXts = map[string]string{
 	"[3 3 27 3] 96":  "small",
 	"[3 3 27 3] 128": "base",
 	"[3 3 27 3] 192": "large",
+	"[3 3 27 3] 352": "huge",
 }
 
 // transformersSwins are the sizes of Swin transformers by the numbers of their blocks, the first width and the window.

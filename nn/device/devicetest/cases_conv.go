@@ -123,9 +123,11 @@ func convolutions() []conv {
 		line(3, 40, 9, 33, 1, 7), line(3, 40, 9, 33, 7, 1), // Inception's
 		line(2, 70, 8, 96, 1, 3), line(2, 70, 8, 96, 3, 1),
 		line(2, 24, 12, 24, 1, 9), line(2, 24, 12, 24, 9, 1), // as many taps as 3×3
+		grouped(24, line(2, 24, 12, 24, 1, 9)), grouped(24, line(2, 24, 12, 24, 9, 1)),
+		grouped(3, line(2, 24, 12, 24, 1, 9)),
 	}
 	r := newRand("convolutions")
-	for len(all) < 94 {
+	for len(all) < 97 {
 		v := randomConv(r)
 		if h, w := v.size(); h > 0 && w > 0 {
 			all = append(all, v)

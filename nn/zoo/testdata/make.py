@@ -23,7 +23,7 @@ import timm
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
-from nets import OWN, STEPS
+from nets import OWN
 from torchvision.models import densenet, swin_transformer
 from torchvision.models.maxvit import PartitionAttentionLayer
 from torchvision.ops import StochasticDepth
@@ -40,10 +40,12 @@ from timm.models.swin_transformer_v2 import WindowAttention
 from timm.models.tiny_vit import MBConv, TinyVitBlock
 from timm.optim import param_groups_weight_decay
 
-# Files nets_*.py beside this one have groups of nets. Their TIMM gives for a whole net of timm the arguments, the batch and the size.
+# Files nets_*.py beside this one have groups of nets. Their TIMM gives for a whole net of timm the arguments, the batch and the size,
+# and STEPS, if there is one, the steps of narrow nets.
 HERE = Path(__file__).resolve().parent
 GROUPS = [import_module(f.stem) for f in sorted(HERE.glob("nets_*.py"))]
 VARIANTS = nets.VARIANTS | {name: v for g in GROUPS for name, v in g.VARIANTS.items()}
+STEPS = nets.STEPS | {name: n for g in GROUPS for name, n in getattr(g, "STEPS", {}).items()}
 TIMM = nets.TIMM + [name for g in GROUPS for name in g.TIMM]
 ONCE = tuple(k for g in GROUPS for k in getattr(g, "ONCE", ()))  # blocks with a norm2 that use their drop_path once
 
@@ -148,7 +150,7 @@ def drops(model):
     """Names and probabilities of the layers that drop something, and no more of it."""
     found = {}
     most = round(max((m.drop_prob for m in model.modules() if isinstance(m, DropPath)), default=0), 6)
-    if getattr(model, "drop_rate", 0) > 0 and not hasattr(getattr(model, "head", None), "fc"):  # timm's, a function
+    if getattr(model, "drop_rate", 0) > 0 and not any(hasattr(getattr(model, "head", None), n) for n in ("fc", "proj")):  # timm's, a function
         found["dropout"], model.drop_rate = model.drop_rate, 0.0
     for name, m in model.named_modules():
         if isinstance(m, densenet._DenseLayer) and m.drop_rate > 0:
@@ -180,6 +182,8 @@ def drops(model):
                 residual = getattr(block, "shortcut", block) is not None and getattr(block, "residual", True)
                 if m.drop_prob > 0 and residual:
                     found[re.sub("drop_path$", "stochastic_depth", name)] = most * round(m.drop_prob / most * n) / n
+            elif getattr(block, "no_skip", False) or not getattr(block, "use_shortcut", True):  # it has one in vain
+                pass
             elif not hasattr(block, "has_skip"):
                 kinds = next((k for k in KINDS if isinstance(block, k)), type(block))
                 n = sum(isinstance(b, kinds) for b in model.modules()) - 1

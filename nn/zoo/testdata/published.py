@@ -50,8 +50,8 @@ def timm(name):
     params = sum(p.numel() for p in net.parameters())
     with FlopCounterMode(display=False) as counter:
         net(torch.empty(1, *c.input_size, device="meta"))
-    # Blurs are convolutions there and means here; bilinear interpolation is not counted there.
-    other = any(isinstance(m, (BlurPool2d, torch.nn.Upsample)) for m in net.modules()) or any(
+    # Blurs are convolutions there and means here; bilinear interpolation is not counted there; CLIP's ResNets compute more tokens than they use.
+    other = name.endswith("_clip") or any(isinstance(m, (BlurPool2d, torch.nn.Upsample)) for m in net.modules()) or any(
         name in getattr(g, "UNCOUNTED", ()) for g in GROUPS)
     return [params, "" if other else f"{counter.get_total_flops() / 2e9:.3f}", size, math.floor(size / c.crop_pct), c.interpolation, c.mean, c.std]
 

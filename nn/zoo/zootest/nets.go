@@ -183,9 +183,9 @@ func init() {
 	})
 }
 
-// hgNet is a narrow HGNetV2.
-func hgNet(affine bool) zoo.HGNetV2 {
-	return zoo.HGNetV2{Stem: [2]int{8, 12}, Last: 40, Affine: affine, Stages: []zoo.HGStage{
+// hgNet is a narrow HGNet.
+func hgNet(affine bool) zoo.HGNet {
+	return zoo.HGNet{Stem: [2]int{8, 12}, Last: 40, Affine: affine, Stages: []zoo.HGStage{
 		{Inner: 8, Out: 16, Blocks: 1, Layers: 2, Kernel: 3},
 		{Inner: 8, Out: 24, Blocks: 2, Layers: 2, Kernel: 5, Light: true},
 		{Inner: 12, Out: 24, Blocks: 1, Layers: 1, Kernel: 3},

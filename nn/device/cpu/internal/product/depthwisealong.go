@@ -5,15 +5,25 @@ import (
 	"onlinerna/nn/device/cpu/internal/work"
 )
 
-// along returns the kernels of a depthwise o along whole lines, by the number of lines of taps, or nil. With three
-// taps side by side, only a padding of 1 makes the width of the source that of the result times the stride.
+// along returns the kernels of a depthwise o along whole lines, by the number of lines of taps, or nil.
 func (o *outer) along(d Options) []func(*kern.TapArgs) {
 	k := kern.TapsFor(d.Level).Along
 	if d.BFloat16 || o.colStep >= len(k) || o.width < kern.AlongPixels || o.srcW != o.colStep*o.width ||
-		!o.inThrees() || len(o.taps)/kern.AlongTaps >= len(k[o.colStep]) {
+		!o.inThrees() || !o.centred() || len(o.taps)/kern.AlongTaps >= len(k[o.colStep]) {
 		return nil
 	}
 	return k[o.colStep]
+}
+
+// centred reports whether the middle one of each kern.AlongTaps taps lies on the pixel itself: kernels of nine taps in
+// a line have others, too.
+func (o *outer) centred() bool {
+	for i, t := range o.taps {
+		if t.col != i%kern.AlongTaps-kern.AlongTaps/2 {
+			return false
+		}
+	}
+	return true
 }
 
 // lowerAlong is lowerDepthwise with kernels along whole lines.
