@@ -410,6 +410,9 @@ func TestOptionNumbers(t *testing.T) {
 			return o.Interface().(buildable)
 		}
 		for i := range typ.NumField() {
+			if !typ.Field(i).IsExported() {
+				continue
+			}
 			field := fmt.Sprintf("%v.%s is ", typ, typ.Field(i).Name)
 			build(t, set(i, reflect.Value.SetZero), 64)
 			var negative func(v reflect.Value)

@@ -63,12 +63,22 @@ func TestPublished(t *testing.T) {
 	}
 }
 
-// Each net has the fields that rna models prints, and takes another number of classes and of channels.
+// Each net has the fields that rna models prints. The smallest of a family takes another number of classes and of channels.
 func TestArchitectures(t *testing.T) {
+	smallest := map[string]nn.Architecture{} // by family
+	parameters := func(a nn.Architecture) int {
+		s, _ := a.Sizes()
+		return s.Parameters
+	}
 	for _, a := range nn.Architectures() {
 		if a.Family == "" || a.Summary == "" || a.Reference == "" || (a.Mean == nil) != (a.Classes != 1000) {
 			t.Errorf("%+v", a)
 		}
+		if b, ok := smallest[a.Family]; !ok || parameters(a) < parameters(b) {
+			smallest[a.Family] = a
+		}
+	}
+	for _, a := range smallest {
 		m, err := a.Model(nn.Config{Batch: 2, Classes: 7, Channels: 1, Dropout: .5, DropPath: .1})
 		if err != nil {
 			t.Error(err)

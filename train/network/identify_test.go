@@ -43,9 +43,10 @@ func TestIdentify(t *testing.T) {
 			under = append(under, x)
 		}
 		names := alike[signature(m)]
-		if plain := unsmoothed(a.Name); slices.Contains(names, plain) { // which stands for the others
-			names = []string{plain}
-		}
+		names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { // one with strides stands for them
+			plain := unsmoothed(name)
+			return plain != name && slices.Contains(names, plain)
+		})
 		native := names // also under a prefix
 		if other := twin(a.Name); other != "" && m.Params[0].Name == "conv_stem.weight" && !slices.Contains(names, other) {
 			names = append(slices.Clone(names), other) // timm's names
