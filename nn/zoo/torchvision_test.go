@@ -279,8 +279,13 @@ func (j judge) steps(dev device.Device, tol tolerances, by device.Optimizer, los
 	if losses == nil { // of a whole net
 		return ""
 	}
-	if !machinetest.Full() {
-		losses = losses[:min(4, len(losses))]
+	_, first := by.(optim.SGD)
+	switch {
+	case machinetest.Full():
+	case first:
+		losses = losses[:3]
+	default:
+		losses = losses[:2]
 	}
 	train := j.net(dev, nn.Train)
 	m := train.Model
@@ -296,7 +301,7 @@ func (j judge) steps(dev device.Device, tol tolerances, by device.Optimizer, los
 	for step, want := range losses {
 		j.run(train)
 		loss := j.read(train, m.Loss)[0]
-		if _, first := by.(optim.SGD); first && step == 0 {
+		if first && step == 0 {
 			gradients, statistics := 0., 0.
 			all, err := train.Grads.Norm()
 			if err != nil {
