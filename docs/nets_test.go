@@ -130,12 +130,15 @@ func families(counts map[string]int, parameters []int) (lines string) {
 	return strings.ReplaceAll(lines+line+"\n", "\u00a0", " ")
 }
 
-// millions is a number of parameters to three digits.
+// millions is a number of parameters, large ones to three digits.
 func millions(n int) string {
 	if n < 1_000_000 {
 		return text.Thousands(n)
 	}
-	return fmt.Sprintf("%.3g M", float64(n)/1e6)
+	if n < 1_000_000_000 {
+		return fmt.Sprintf("%.3g million", float64(n)/1e6)
+	}
+	return fmt.Sprintf("%.3g billion", float64(n)/1e9)
 }
 
 // byFamily lists the nets, those of a family together, families by their names.
