@@ -94,7 +94,7 @@ func TestLocate(t *testing.T) {
 	locate("resnet50", Images, "resnet50", "")
 	locate("cifr10", Images, "cifr10", `cifr10: no such file or directory, did you mean cifar10 of "rna get"?`)
 	locate("resnt18", Weights, "resnt18", `did you mean resnet18 of "rna get"?`)
-	for _, path := range []string{"resnt18.pth", "my/resnt18", "best"} {
+	for _, path := range []string{"resnt18.pth", "./my/resnt18", "best"} {
 		locate(path, Weights, path, "")
 	}
 	locate("CIFAR-10", Images, "",
