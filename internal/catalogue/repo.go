@@ -1,6 +1,7 @@
 package catalogue
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -113,9 +114,20 @@ func (r Repo) snapshot() string {
 	return "" // those programs may have brought the other files alone
 }
 
+// HubPath is the path in one of their variables, with ~ and other variables expanded as they do; "" without.
+func HubPath(variable string) string {
+	path := os.ExpandEnv(os.Getenv(variable))
+	if rest, ok := strings.CutPrefix(path, "~/"); ok {
+		if home, err := os.UserHomeDir(); err == nil {
+			return filepath.Join(home, rest)
+		}
+	}
+	return path
+}
+
 // HubHome is the folder of Hugging Face's own programs, by their variables; "" without any.
 func HubHome() string {
-	if dir := os.Getenv("HF_HOME"); dir != "" {
+	if dir := HubPath("HF_HOME"); dir != "" {
 		return dir
 	}
 	dir := os.Getenv("XDG_CACHE_HOME")
@@ -131,7 +143,7 @@ func HubHome() string {
 
 // HubCache is the folder in which they keep repositories.
 func HubCache() string {
-	if dir := os.Getenv("HF_HUB_CACHE"); dir != "" {
+	if dir := cmp.Or(HubPath("HF_HUB_CACHE"), HubPath("HUGGINGFACE_HUB_CACHE")); dir != "" {
 		return dir
 	}
 	if home := HubHome(); home != "" {

@@ -31,6 +31,7 @@ func TestLocateRepo(t *testing.T) {
 	dir, other := t.TempDir(), t.TempDir()
 	t.Setenv(Variable, dir)
 	t.Setenv("HF_HUB_CACHE", "")
+	t.Setenv("HUGGINGFACE_HUB_CACHE", "")
 	t.Setenv("HF_HOME", other)
 	write := func(text string, path ...string) {
 		t.Helper()
@@ -67,6 +68,16 @@ func TestLocateRepo(t *testing.T) {
 	locate("timm/net@odd", "")
 	t.Setenv("HF_HUB_CACHE", t.TempDir())
 	locate("timm/net", "")
+	t.Setenv("HF_HUB_CACHE", "")
+	t.Setenv("SOME", other)
+	for variable, dir := range map[string]string{"HUGGINGFACE_HUB_CACHE": "$SOME/hub", "HF_HUB_CACHE": "~/hub"} {
+		t.Setenv("HF_HOME", t.TempDir())
+		t.Setenv("HOME", other)
+		t.Setenv("USERPROFILE", other)
+		t.Setenv(variable, dir)
+		locate("timm/net", filepath.Join(snapshots, "abc"))
+		t.Setenv(variable, "")
+	}
 
 	at := filepath.Join(dir, "hub", "timm", "net")
 	write("{}", at, "config.json")

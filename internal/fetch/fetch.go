@@ -141,8 +141,8 @@ func otherCommit(it catalogue.Item, to string) error {
 	if err != nil || other == "" {
 		return err
 	}
-	return fmt.Errorf("%s has another commit of %s, with another %s (%s names the commits): remove or rename the folder, and "+
-		"the same command downloads the new one", to, it.Name, other, catalogue.RecordName)
+	return fmt.Errorf("%s has another commit of %s, which %s in it names: %s differs. Remove or rename the folder, and the "+
+		"same command downloads the present commit", to, it.Name, catalogue.RecordName, other)
 }
 
 // lock waits until no other process has the file.

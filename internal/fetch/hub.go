@@ -28,7 +28,7 @@ func HubToken() string {
 	if token := cmp.Or(os.Getenv("HF_TOKEN"), os.Getenv("HUGGING_FACE_HUB_TOKEN")); token != "" {
 		return strings.TrimSpace(token)
 	}
-	path := os.Getenv("HF_TOKEN_PATH")
+	path := catalogue.HubPath("HF_TOKEN_PATH")
 	if home := catalogue.HubHome(); path == "" && home != "" {
 		path = filepath.Join(home, "token")
 	}

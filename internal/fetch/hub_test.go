@@ -246,7 +246,7 @@ func TestRepoCommits(t *testing.T) {
 		{"config.json": []byte("{}"), "pytorch_model.bin": []byte("one")},
 	} {
 		h.files = files
-		if _, err := get(); err == nil || !strings.Contains(err.Error(), "remove or rename the folder") {
+		if _, err := get(); err == nil || !strings.Contains(err.Error(), "Remove or rename the folder") {
 			t.Errorf("%v: %v", files, err)
 		}
 		record(kept)
