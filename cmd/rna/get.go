@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -96,6 +97,9 @@ func getNames() (names []string) {
 	return names
 }
 
+// hubAddress is how web pages and timm begin a repository's name.
+var hubAddress = regexp.MustCompile(`^(?:https?://)?(?:huggingface\.co/|hf\.co/|hf[-_]hub:|hf://)`)
+
 // getItems finds what the names mean.
 func getItems(names []string) (items []catalogue.Item, repos []catalogue.Repo, err error) {
 	known := getNames()
@@ -107,6 +111,11 @@ func getItems(names []string) (items []catalogue.Item, repos []catalogue.Repo, e
 		it, ok := catalogue.Find(name)
 		if !ok || !slices.Contains(known, it.Name) {
 			hint := cli.Suggest(name, known, "")
+			if id := hubAddress.ReplaceAllString(name, ""); id != name {
+				if r, ok := catalogue.ParseRepo(strings.TrimSuffix(id, "/")); ok {
+					hint = fmt.Sprintf(", did you mean %s?", r)
+				}
+			}
 			if _, err := nn.Lookup(name); err == nil && hint == "" {
 				hint = ": torchvision has no weights of this net"
 			}

@@ -74,6 +74,8 @@ func TestGet(t *testing.T) {
 	fails([]string{`"rna get resnet18"`}, "train", "--init", "resnet18", "--model", "resnet18")
 	fails([]string{"did you mean cifar10?"}, "get", "cifr10")
 	fails([]string{"nothing that can be downloaded"}, "get", "lenet")
+	fails([]string{"did you mean timm/x?"}, "get", "https://huggingface.co/timm/x/")
+	fails([]string{"did you mean timm/x?"}, "get", "hf-hub:timm/x")
 	first := digits["train-images-idx3-ubyte"]
 	sum := sha256.Sum256(first)
 	fails([]string{"http://127.0.0.1:1/train-images-idx3-ubyte", "10256 bytes, SHA-256 " + hex.EncodeToString(sum[:]),

@@ -183,7 +183,8 @@ func TestModelsAndVersion(t *testing.T) {
 	if out := mustRun(t, "models", "vgg1?"); strings.Count(out, "\nvgg") != 4 || strings.Contains(out, "vgg11_bn") {
 		t.Errorf("models by a pattern: %s", out)
 	}
-	fails(t, []string{"models", "vgg*x"}, "no model's name matches vgg*x")
+	fails(t, []string{"models", "vgg*x"}, "no model has a name that matches vgg*x")
+	fails(t, []string{"models", "--family", "vgg", "resnet*"}, "no model of the family vgg has a name that matches")
 	fails(t, []string{"models", "vgg[1"}, `pattern "vgg[1"`)
 	if out := mustRun(t, "version"); !strings.HasPrefix(out, "rna ") || strings.Count(out, "\n") != 2 {
 		t.Errorf("version: %s", out)

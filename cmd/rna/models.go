@@ -105,14 +105,17 @@ func listModels(out io.Writer, family, pattern string) error {
 		}
 	}
 	if len(rows) == 1 {
-		return fmt.Errorf("no model's name matches %s", pattern)
+		of := ""
+		if family != "" {
+			of = " of the family " + family
+		}
+		return fmt.Errorf("no model%s has a name that matches %s", of, pattern)
 	}
 	page := terminal.NewPage(out)
 	page.List(rows)
 	if family == "" && pattern == "" {
-		fmt.Fprintf(page, "\nFamilies: %s.\n\"rna models --family vgg\" lists one, \"rna models 'vit_*'\" lists by name, \"rna models vgg16\" "+
-			"describes a model.\n",
-			strings.Join(families(), ", "))
+		fmt.Fprintf(page, "\nFamilies: %s.\n\"rna models --family vgg\" lists one, \"rna models 'vit_*'\" lists by name, "+
+			"\"rna models vgg16\" describes a model.\n", strings.Join(families(), ", "))
 		return page.Flush(out)
 	}
 	for _, r := range references {
@@ -163,15 +166,15 @@ func describeModel(out io.Writer, name string) error {
 		{"memory", fmt.Sprintf("%s to train %d images at a time by SGD on the CPU", text.Bytes(bytes), memoryBatch)},
 		{"input", inputOf(a)},
 		{"evaluation", fmt.Sprintf("the central %d×%[1]d pixels of photographs resized %s to %d on the shorter side", a.Size,
-			map[string]string{"": "bilinearly", "bicubic": "bicubically"}[a.Interpolation], cmp.Or(a.Resize, augment.Margin(a.Size)))},
+			map[string]string{"": "bilinearly", "bicubic": "bicubically"}[a.Interpolation],
+			cmp.Or(a.Resize, augment.Margin(a.Size)))},
 		{"classes", fmt.Sprint(a.Classes)},
 		{"BatchNorm", fmt.Sprintf("ε %g, momentum %g", a.BatchNormEps, a.BatchNormMomentum)},
 		{"dropout", fmt.Sprintf("%g; stochastic depth %g", a.Dropout, a.DropPath)},
 	}
 	if a.Mean != nil {
 		rows = slices.Insert(rows, 9, []string{"normalisation", fmt.Sprintf("mean %v, standard deviation %v, of pixels "+
-			"from 0 to 1",
-			numbers(a.Mean), numbers(a.Std))})
+			"from 0 to 1", numbers(a.Mean), numbers(a.Std))})
 	}
 	if a.SamePadding {
 		rows = append(rows, []string{"padding", "TensorFlow's SAME, in convolutions with a stride"})

@@ -173,7 +173,7 @@ var (
 // NamesWeights reports whether a path that is not here is the name of weights to download.
 func NamesWeights(path string) bool {
 	it, ok := Find(path)
-	_, repo := ParseRepo(path)
+	_, _, repo := repoOf(path)
 	return ok && it.Kind == Weights || repo
 }
 
@@ -184,8 +184,12 @@ func Locate(path string, kind Kind) (string, error) {
 	if _, err := os.Stat(path); err == nil || path == "" {
 		return path, nil
 	}
-	if r, ok := ParseRepo(path); ok && kind == Weights {
-		return r.locate()
+	if kind == Weights {
+		if r, at, ok := repoOf(path); ok && at == "" {
+			return "", r.missing()
+		} else if ok {
+			return at, nil
+		}
 	}
 	it, ok := Find(path)
 	if !ok || it.Kind != kind {

@@ -1,6 +1,7 @@
 package catalogue
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -18,21 +19,19 @@ type Repo struct {
 const RecordName = ".rna.json"
 
 var (
-	repoName  = regexp.MustCompile(`^([A-Za-z0-9][\w-]*)/([A-Za-z0-9][\w.-]*)(?:@([A-Za-z0-9][\w./-]*))?$`)
+	repoName = regexp.MustCompile(
+		`^([A-Za-z0-9][\w-]*)/([A-Za-z0-9](?:[\w.-]*\w)?)(?:@([A-Za-z0-9](?:[\w./-]*[\w-])?))?$`)
 	fileNames = regexp.MustCompile(`\.(?i:safetensors|pth|pt|bin|ckpt|json|npz|gguf|onnx|h5|jpe?g|png|csv)$`)
 )
 
-// ParseRepo takes a repository's name apart, with a revision behind @ or without. Names of files, and paths of which the
-// first folder is here, are none.
+// ParseRepo takes a repository's name apart, with a revision behind @ or without. Names of files are none.
 func ParseRepo(s string) (r Repo, ok bool) {
 	m := repoName.FindStringSubmatch(s)
 	if m == nil || fileNames.MatchString(m[2]) || strings.Contains(s, "..") {
 		return r, false
 	}
-	if _, err := os.Stat(m[1]); err == nil {
-		return r, false
-	}
-	return Repo{m[1], m[2], m[3]}, true
+	r = Repo{m[1], m[2], m[3]}
+	return r, filepath.IsLocal(r.Folder()) // not a device of Windows
 }
 
 // ID is the name without the revision.
@@ -54,24 +53,41 @@ func (r Repo) Folder() string {
 	return filepath.Join("hub", r.Owner, name)
 }
 
-// locate finds the repository in the cache folder, or in that of Hugging Face's own programs.
-func (r Repo) locate() (string, error) {
-	dir, err := Dir()
-	if err != nil {
-		return "", err
+// repoOf is the repository that a path means which is not here, and its folder, "" if it is not downloaded. A path whose
+// first folder is here means a download alone.
+func repoOf(path string) (r Repo, at string, ok bool) {
+	if r, ok = ParseRepo(path); !ok {
+		return r, "", false
 	}
-	at := filepath.Join(dir, r.Folder())
-	if _, err := os.Stat(filepath.Join(at, RecordName)); err == nil {
-		return at, nil
+	if at = r.locate(); at == "" {
+		_, err := os.Stat(r.Owner)
+		ok = err != nil
 	}
-	if snapshot := r.snapshot(); snapshot != "" {
-		return snapshot, nil
-	}
-	return "", fmt.Errorf("%s is neither here nor in %s: \"rna get %[1]s\" downloads it if it is a repository of "+
-		"Hugging Face's hub", r, at)
+	return r, at, ok
 }
 
-// snapshot is the folder that Hugging Face's own programs have the revision in, "" without one.
+// locate finds the repository in the cache folder, or in that of Hugging Face's own programs; "" if it is in neither.
+func (r Repo) locate() string {
+	if dir, err := Dir(); err == nil {
+		at := filepath.Join(dir, r.Folder())
+		if _, err := os.Stat(filepath.Join(at, RecordName)); err == nil {
+			return at
+		}
+	}
+	return r.snapshot()
+}
+
+// missing is the error for a repository that is not downloaded.
+func (r Repo) missing() error {
+	dir, err := Dir()
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("%s is neither here nor in %s: \"rna get %[1]s\" downloads it if it is a repository of "+
+		"Hugging Face's hub", r, filepath.Join(dir, r.Folder()))
+}
+
+// snapshot is the folder that Hugging Face's own programs have the revision's weights in, "" without one.
 func (r Repo) snapshot() string {
 	cache := HubCache()
 	if cache == "" {
@@ -86,15 +102,32 @@ func (r Repo) snapshot() string {
 		commit = strings.TrimSpace(string(b))
 	}
 	at = filepath.Join(at, "snapshots", commit)
-	if st, err := os.Stat(at); commit != filepath.Base(commit) || err != nil || !st.IsDir() {
+	if commit != filepath.Base(commit) {
 		return ""
 	}
-	return at
+	all, _ := os.ReadDir(at)
+	for _, e := range all {
+		if ext := filepath.Ext(e.Name()); ext == ".safetensors" || ext == ".bin" {
+			return at
+		}
+	}
+	return "" // those programs may have brought the other files alone
+}
+
+// HubPath is the path in one of their variables, with ~ and other variables expanded as they do; "" without.
+func HubPath(variable string) string {
+	path := os.ExpandEnv(os.Getenv(variable))
+	if rest, ok := strings.CutPrefix(path, "~/"); ok {
+		if home, err := os.UserHomeDir(); err == nil {
+			return filepath.Join(home, rest)
+		}
+	}
+	return path
 }
 
 // HubHome is the folder of Hugging Face's own programs, by their variables; "" without any.
 func HubHome() string {
-	if dir := os.Getenv("HF_HOME"); dir != "" {
+	if dir := HubPath("HF_HOME"); dir != "" {
 		return dir
 	}
 	dir := os.Getenv("XDG_CACHE_HOME")
@@ -110,7 +143,7 @@ func HubHome() string {
 
 // HubCache is the folder in which they keep repositories.
 func HubCache() string {
-	if dir := os.Getenv("HF_HUB_CACHE"); dir != "" {
+	if dir := cmp.Or(HubPath("HF_HUB_CACHE"), HubPath("HUGGINGFACE_HUB_CACHE")); dir != "" {
 		return dir
 	}
 	if home := HubHome(); home != "" {

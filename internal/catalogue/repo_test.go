@@ -8,10 +8,6 @@ import (
 )
 
 func TestParseRepo(t *testing.T) {
-	t.Chdir(t.TempDir())
-	if err := os.Mkdir("runs", 0o777); err != nil {
-		t.Fatal(err)
-	}
 	for name, want := range map[string]Repo{
 		"timm/resnet50.a1_in1k":          {Owner: "timm", Name: "resnet50.a1_in1k"},
 		"facebook/dinov2-small@v1.0":     {Owner: "facebook", Name: "dinov2-small", Revision: "v1.0"},
@@ -22,8 +18,8 @@ func TestParseRepo(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, got, ok)
 		}
 	}
-	for _, name := range []string{"resnet50", "runs/a", "a/b/c", "/a/b", "./a", "../a", "a/..", "a/b..c", "a/b@../c",
-		"a/b@", "a/", "a/last.pt", "a/model.safetensors", "a/cat.JPG", `a\b`, "a/b c", "https://a/b", ""} {
+	for _, name := range []string{"resnet50", "a/b/c", "/a/b", "./a", "../a", "a/..", "a/b..c", "a/b@../c",
+		"a/b@", "a/b@v1.", "a/b.", "a/", "a/last.pt", "a/model.safetensors", "a/cat.JPG", `a\b`, "a/b c", "https://a/b", ""} {
 		if got, ok := ParseRepo(name); ok {
 			t.Errorf("%q is the repository %+v", name, got)
 		}
@@ -35,6 +31,7 @@ func TestLocateRepo(t *testing.T) {
 	dir, other := t.TempDir(), t.TempDir()
 	t.Setenv(Variable, dir)
 	t.Setenv("HF_HUB_CACHE", "")
+	t.Setenv("HUGGINGFACE_HUB_CACHE", "")
 	t.Setenv("HF_HOME", other)
 	write := func(text string, path ...string) {
 		t.Helper()
@@ -61,6 +58,8 @@ func TestLocateRepo(t *testing.T) {
 	}
 	snapshots := filepath.Join(other, "hub", "models--timm--net", "snapshots")
 	write("{}", snapshots, "abc", "config.json")
+	locate("timm/net@abc", "")
+	write("", snapshots, "abc", "model.safetensors")
 	locate("timm/net", "")
 	locate("timm/net@abc", filepath.Join(snapshots, "abc"))
 	write("abc\n", other, "hub", "models--timm--net", "refs", "main")
@@ -69,6 +68,16 @@ func TestLocateRepo(t *testing.T) {
 	locate("timm/net@odd", "")
 	t.Setenv("HF_HUB_CACHE", t.TempDir())
 	locate("timm/net", "")
+	t.Setenv("HF_HUB_CACHE", "")
+	t.Setenv("SOME", other)
+	for variable, dir := range map[string]string{"HUGGINGFACE_HUB_CACHE": "$SOME/hub", "HF_HUB_CACHE": "~/hub"} {
+		t.Setenv("HF_HOME", t.TempDir())
+		t.Setenv("HOME", other)
+		t.Setenv("USERPROFILE", other)
+		t.Setenv(variable, dir)
+		locate("timm/net", filepath.Join(snapshots, "abc"))
+		t.Setenv(variable, "")
+	}
 
 	at := filepath.Join(dir, "hub", "timm", "net")
 	write("{}", at, "config.json")
@@ -78,5 +87,16 @@ func TestLocateRepo(t *testing.T) {
 	locate("timm/net@v1", "")
 	if !NamesWeights("timm/net") || !NamesWeights("resnet50") || NamesWeights("cifar10") || NamesWeights("timm/cat.jpg") {
 		t.Error("names of weights")
+	}
+
+	// Paths below a folder that is here are local, but for downloads.
+	t.Chdir(t.TempDir())
+	write("", "timm", "a.txt")
+	locate("timm/net", at)
+	if got, err := Locate("timm/other", Weights); got != "timm/other" || err != nil {
+		t.Error(got, err)
+	}
+	if !NamesWeights("timm/net") || NamesWeights("timm/other") {
+		t.Error("names of weights beside a folder of the owner's name")
 	}
 }

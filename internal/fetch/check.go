@@ -22,16 +22,16 @@ func check(path string, f catalogue.File) error {
 	if !f.Rough && n != f.Size {
 		return fmt.Errorf("%s: %d bytes in place of the %d of %s", path, n, f.Size, f.Name)
 	}
-	h, want := sha256.New(), f.SHA256
+	h, want, kind := sha256.New(), f.SHA256, "SHA-256"
 	if want == "" {
-		h, want = sha1.New(), f.Git
+		h, want, kind = sha1.New(), f.Git, "Git's SHA-1"
 		fmt.Fprintf(h, "blob %d\x00", n)
 	}
 	if _, err := io.Copy(h, in); err != nil {
 		return &localError{err}
 	}
 	if sum := hex.EncodeToString(h.Sum(nil)); !strings.HasPrefix(sum, want) {
-		return fmt.Errorf("%s: checksum %s, but that of %s is another: %s", path, sum, f.Name, f.Sum())
+		return fmt.Errorf("%s: wrong checksum, %s %s; published for %s: %s", path, kind, sum, f.Name, f.Sum())
 	}
 	return nil
 }

@@ -3,9 +3,11 @@
 package fetch
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"net/url"
 	"os"
@@ -61,8 +63,8 @@ func (o *Options) fill() {
 			if len(via) == 10 {
 				return errors.New("the server redirects ten times")
 			}
-			if req.URL.Host != via[0].URL.Host {
-				req.Header.Del("Authorization") // Go keeps it for hosts below the first
+			if from := via[0].URL; req.URL.Host != from.Host || from.Scheme == "https" && req.URL.Scheme != from.Scheme {
+				req.Header.Del("Authorization") // Go keeps it for hosts below the first, and without encryption
 			}
 			return nil
 		}}
@@ -89,6 +91,9 @@ func Get(ctx context.Context, it catalogue.Item, dir string, o Options) (string,
 	if it.Archives != nil {
 		return to, getArchive(ctx, it, dir, &o)
 	}
+	if err := otherCommit(it, to); err != nil {
+		return "", err
+	}
 	for _, f := range it.Files {
 		if err := one(ctx, it, f, dir, &o); err != nil {
 			return "", err
@@ -106,6 +111,38 @@ func Get(ctx context.Context, it catalogue.Item, dir string, o Options) (string,
 		}
 	}
 	return to, nil
+}
+
+// otherCommit is an error for a folder that has a whole download of another commit of a repository, of which some file
+// differs: the files of two commits are not mixed.
+func otherCommit(it catalogue.Item, to string) error {
+	b, err := os.ReadFile(filepath.Join(to, catalogue.RecordName))
+	if it.Record == nil || err != nil || bytes.Equal(b, it.Record) {
+		return nil
+	}
+	other := ""
+	of := map[string]bool{}
+	for _, f := range it.Files {
+		of[f.Name] = true
+		err := check(filepath.Join(to, f.Name), f)
+		var local *localError
+		if errors.As(err, &local) && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		} else if err != nil && local == nil {
+			other = f.Name
+		}
+	}
+	all, err := os.ReadDir(to)
+	for _, e := range all {
+		if name := e.Name(); !of[name] && !strings.HasPrefix(name, ".") && filepath.Ext(name) != ".part" {
+			other = name
+		}
+	}
+	if err != nil || other == "" {
+		return err
+	}
+	return fmt.Errorf("%s has another commit of %s, which %s in it names: %s differs. Remove or rename the folder, and the "+
+		"same command downloads the present commit", to, it.Name, catalogue.RecordName, other)
 }
 
 // lock waits until no other process has the file.
@@ -206,7 +243,11 @@ func (e *Failure) Error() string {
 	if e.File.Rough {
 		about = "about "
 	}
-	fmt.Fprintf(&b, "To bring it by hand, download\n  %s\n", strings.Join(e.File.Addresses, "\n  or "))
+	var addresses []string
+	for _, a := range e.File.Addresses {
+		addresses = append(addresses, redacted(a))
+	}
+	fmt.Fprintf(&b, "To bring it by hand, download\n  %s\n", strings.Join(addresses, "\n  or "))
 	fmt.Fprintf(&b, "  %s%d bytes, %s\n", about, e.File.Size, e.File.Sum())
 	fmt.Fprintf(&b, "put it at\n  %s\nand run the same command", e.Place)
 	return b.String()

@@ -25,10 +25,10 @@ const maxListing = 32 << 20
 
 // HubToken is the token of the user's account at the hub, from the places of Hugging Face's own programs; "" without.
 func HubToken() string {
-	if token := os.Getenv("HF_TOKEN"); token != "" {
+	if token := cmp.Or(os.Getenv("HF_TOKEN"), os.Getenv("HUGGING_FACE_HUB_TOKEN")); token != "" {
 		return strings.TrimSpace(token)
 	}
-	path := os.Getenv("HF_TOKEN_PATH")
+	path := catalogue.HubPath("HF_TOKEN_PATH")
 	if home := catalogue.HubHome(); path == "" && home != "" {
 		path = filepath.Join(home, "token")
 	}
@@ -74,7 +74,7 @@ func Repo(ctx context.Context, r catalogue.Repo, wanted func(names []string) []s
 			file.Size, file.SHA256, file.Git = f.LFS.Size, f.LFS.SHA256, ""
 		}
 		if len(file.SHA256) != 64 && len(file.Git) != 40 || file.Size < 0 {
-			return it, fmt.Errorf("%s/%s: the hub tells no checksum of %s", at, r.ID(), f.Name)
+			return it, fmt.Errorf("%s/%s: the hub tells no checksum of %q", redacted(at), r.ID(), f.Name)
 		}
 		names = append(names, f.Name)
 		of[f.Name] = file
@@ -83,11 +83,24 @@ func Repo(ctx context.Context, r catalogue.Repo, wanted func(names []string) []s
 		it.Files = append(it.Files, of[name])
 	}
 	if it.Files == nil {
-		return it, fmt.Errorf("%s/%s has no weights that rna reads: it has %s", at, r.ID(), strings.Join(names, ", "))
+		return it, fmt.Errorf("%s/%s has no weights that rna reads: %s", redacted(at), r.ID(), inWords(names))
 	}
 	var err error
 	it.Record, err = json.Marshal(map[string]string{"repository": r.ID(), "commit": l.Commit})
 	return it, err
+}
+
+// inWords lists the first of a repository's files, whose names may be any.
+func inWords(names []string) string {
+	if len(names) == 0 {
+		return "it has no files outside folders"
+	}
+	const most = 8
+	s := fmt.Sprintf("it has %q", names[:min(len(names), most)])
+	if n := len(names) - most; n > 0 {
+		s += fmt.Sprintf(" and %d more", n)
+	}
+	return s
 }
 
 // list asks for a repository's files.
@@ -112,31 +125,32 @@ func (o *Options) list(ctx context.Context, at string, r catalogue.Repo, l *list
 }
 
 func (o *Options) ask(ctx context.Context, address, at string, r catalogue.Repo, l *listing) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, o.Idle, errIdle)
+	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return &finalError{err}
 	}
 	o.sign(req)
+	page := redacted(at) + "/" + r.ID()
 	answer, err := o.Client.Do(req)
 	if err != nil {
 		return final("%s cannot be asked for %s: %w\nWithout a connection, download config.json and model.safetensors from "+
-			"%[1]s/%[2]s/tree/main into a folder, and give that", redacted(at), r, plain(err))
+			"%s/tree/%s into a folder, and give that", redacted(at), r, plain(err), page, cmp.Or(r.Revision, "main"))
 	}
 	defer answer.Body.Close()
-	page := redacted(at) + "/" + r.ID()
 	switch code, why := answer.StatusCode, answer.Header.Get("X-Error-Code"); {
 	case code == http.StatusOK:
 		b, err := io.ReadAll(io.LimitReader(answer.Body, maxListing))
 		if err != nil {
-			return plain(err)
+			return fmt.Errorf("%s: %w", redacted(address), cmp.Or(context.Cause(ctx), plain(err)))
 		}
 		if err := json.Unmarshal(b, l); err != nil || len(l.Commit) < 7 || url.PathEscape(l.Commit) != l.Commit {
 			return final("%s: the answer is no list of a repository's files", redacted(address))
 		}
 		return nil
-	case why == "GatedRepo":
-		return final("%s is open to accounts that accept its terms: accept them there, and give a token of the account by "+
-			"the environment variable HF_TOKEN", page)
+	case refused(answer) != nil:
+		return final("%s: %w", page, refused(answer))
 	case why == "RevisionNotFound":
 		return final("%s has no revision %s", page, r.Revision)
 	case code == http.StatusUnauthorized || code == http.StatusForbidden || code == http.StatusNotFound:
@@ -146,6 +160,19 @@ func (o *Options) ask(ctx context.Context, address, at string, r catalogue.Repo,
 		return final("%s: %s", redacted(address), answer.Status)
 	}
 	return fmt.Errorf("%s: %s", redacted(address), answer.Status)
+}
+
+// refused is the error of an answer that another token may change, nil for other answers.
+func refused(answer *http.Response) error {
+	switch {
+	case answer.Header.Get("X-Error-Code") == "GatedRepo":
+		return errors.New("the repository is open to accounts that accept its terms: accept them on its page, and give a " +
+			"token of the account by the environment variable HF_TOKEN")
+	case answer.Header.Get("X-Error-Message") == "Invalid credentials in Authorization header":
+		return errors.New("the token is not valid: give another by the environment variable HF_TOKEN, or none for an open " +
+			"repository (without the variable, it is that of the file that Hugging Face's programs keep)")
+	}
+	return nil
 }
 
 // sign adds who asks.

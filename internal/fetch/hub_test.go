@@ -2,6 +2,7 @@ package fetch
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha1"
 	"encoding/hex"
@@ -23,7 +24,8 @@ type hub struct {
 	*httptest.Server
 	store *httptest.Server
 	files map[string][]byte
-	owner string // whose token opens it, "" for all
+	owner string // whose token opens the files, "" for all
+	at    string // the commit, "" for that of commit
 	fails int    // answers by 503 before others
 	asked []string
 }
@@ -45,12 +47,16 @@ func (h *hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusServiceUnavailable)
 		return
 	}
-	if h.owner != "" && r.Header.Get("Authorization") != "Bearer "+h.owner {
-		refuse(http.StatusUnauthorized, "GatedRepo")
+	now := cmp.Or(h.at, commit)
+	if strings.HasSuffix(r.Header.Get("Authorization"), " expired") {
+		w.Header().Set("X-Error-Message", "Invalid credentials in Authorization header")
+		refuse(http.StatusUnauthorized, "")
 		return
 	}
-	if name, ok := strings.CutPrefix(r.URL.Path, "/some/net/resolve/"+commit+"/"); ok {
-		if b, ok := h.files[name]; ok && filepath.Ext(name) == ".json" {
+	if name, ok := strings.CutPrefix(r.URL.Path, "/some/net/resolve/"+now+"/"); ok {
+		if h.owner != "" && r.Header.Get("Authorization") != "Bearer "+h.owner {
+			refuse(http.StatusUnauthorized, "GatedRepo")
+		} else if b, ok := h.files[name]; ok && filepath.Ext(name) == ".json" {
 			w.Write(b)
 		} else if ok {
 			http.Redirect(w, r, h.store.URL+"/"+name, http.StatusFound)
@@ -77,7 +83,7 @@ func (h *hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		list = append(list, e)
 	}
-	json.NewEncoder(w).Encode(map[string]any{"sha": commit, "siblings": list})
+	json.NewEncoder(w).Encode(map[string]any{"sha": now, "siblings": list})
 }
 
 // content answers for the host of weights, which refuses requests with a token.
@@ -165,11 +171,12 @@ func TestRepoErrors(t *testing.T) {
 		repo, token, want string
 		mirror            string
 	}{
-		{repo: "some/net", want: "accept its terms"},
+		{repo: "some/net", token: "expired", want: "the token is not valid"},
 		{repo: "some/other", token: "me", want: "is not there, or is private"},
 		{repo: "some/net@v9", token: "me", want: "has no revision v9"},
-		{repo: "some/net", token: "me", want: "has no weights that rna reads: it has README.md"},
+		{repo: "some/net", token: "me", want: "has no weights that rna reads: it has [\"README.md\"]"},
 		{repo: "some/net", mirror: "http://127.0.0.1:1", want: "http://127.0.0.1:1/some/net/tree/main"},
+		{repo: "some/net@v1", mirror: "http://127.0.0.1:1", want: "http://127.0.0.1:1/some/net/tree/v1"},
 	} {
 		r, ok := catalogue.ParseRepo(c.repo)
 		if !ok {
@@ -195,12 +202,102 @@ func TestRepoErrors(t *testing.T) {
 	if len(h.asked) != 4 {
 		t.Errorf("errors that last are asked for again: %q", h.asked)
 	}
+	it, err := Repo(t.Context(), catalogue.Repo{Owner: "some", Name: "net"}, all, options(t))
+	if err == nil {
+		_, err = Get(t.Context(), it, t.TempDir(), options(t))
+	}
+	if err == nil || !strings.Contains(err.Error(), "accept its terms") {
+		t.Errorf("a repository with terms: %v", err)
+	}
+}
+
+// The files of two commits are not mixed.
+func TestRepoCommits(t *testing.T) {
+	h := newHub(t, &hub{files: map[string][]byte{"config.json": []byte("{}"), "model.safetensors": []byte("one")}})
+	dir := t.TempDir()
+	get := func() (string, error) {
+		it, err := Repo(t.Context(), catalogue.Repo{Owner: "some", Name: "net"}, all, options(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return Get(t.Context(), it, dir, options(t))
+	}
+	path, err := get()
+	if err != nil {
+		t.Fatal(err)
+	}
+	record := func(want string) {
+		t.Helper()
+		b, err := os.ReadFile(filepath.Join(path, catalogue.RecordName))
+		if err != nil || !strings.Contains(string(b), want) {
+			t.Errorf("%s, %v, want %s", b, err, want)
+		}
+	}
+	h.at = strings.Repeat("1", 40)
+	if _, err := get(); err != nil {
+		t.Error("the same files:", err)
+	}
+	record(h.at)
+	kept := h.at
+	h.at = strings.Repeat("2", 40)
+	for _, files := range []map[string][]byte{
+		{"config.json": []byte("{}"), "model.safetensors": []byte("two")},
+		{"config.json": []byte("[]"), "model.safetensors": []byte("one")},
+		{"config.json": []byte("{}"), "pytorch_model.bin": []byte("one")},
+	} {
+		h.files = files
+		if _, err := get(); err == nil || !strings.Contains(err.Error(), "Remove or rename the folder") {
+			t.Errorf("%v: %v", files, err)
+		}
+		record(kept)
+	}
+	if err := os.RemoveAll(path); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := get(); err != nil {
+		t.Error(err)
+	}
+	record(h.at)
+}
+
+// A listing that stops is asked for again; the token is sent neither to another host nor without encryption.
+func TestRepoListing(t *testing.T) {
+	h := &hub{files: map[string][]byte{"model.safetensors": []byte("one")}}
+	asked := 0
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if asked++; asked > 1 {
+			h.ServeHTTP(w, r)
+			return
+		}
+		fmt.Fprint(w, "{")
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+	}))
+	defer s.Close()
+	o := options(t)
+	o.Mirror, o.Idle = s.URL, 200*time.Millisecond
+	if _, err := Repo(t.Context(), catalogue.Repo{Owner: "some", Name: "net"}, all, o); err != nil || asked != 2 {
+		t.Error(asked, err)
+	}
+
+	var plain Options
+	plain.fill()
+	for to, kept := range map[string]bool{"https://a.b/y": true, "http://a.b/y": false, "https://c.a.b/y": false} {
+		from, _ := http.NewRequest(http.MethodGet, "https://a.b/x", nil)
+		req, _ := http.NewRequest(http.MethodGet, to, nil)
+		req.Header.Set("Authorization", "Bearer me")
+		if err := plain.Client.CheckRedirect(req, []*http.Request{from}); err != nil ||
+			(req.Header.Get("Authorization") != "") != kept {
+			t.Errorf("%s: %v, %v", to, req.Header, err)
+		}
+	}
 }
 
 // The token is that of the environment, or of the file in which Hugging Face's programs keep it.
 func TestHubToken(t *testing.T) {
 	home := t.TempDir()
 	t.Setenv("HF_TOKEN", "")
+	t.Setenv("HUGGING_FACE_HUB_TOKEN", "")
 	t.Setenv("HF_TOKEN_PATH", "")
 	t.Setenv("HF_HOME", home)
 	if got := HubToken(); got != "" {

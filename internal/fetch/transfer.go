@@ -200,6 +200,8 @@ func (t *transfer) begin(answer *http.Response, have int64) (from, total int64, 
 	case code == http.StatusRequestedRangeNotSatisfiable && part == fmt.Sprintf("bytes */%d", have):
 		t.mixed = true // as long as the server's
 		return have, have, nil
+	case refused(answer) != nil: // the hub lists the files of a repository that it does not give
+		return 0, 0, final("%w", refused(answer))
 	case have > 0 && code/100 == 4:
 		t.whole = true
 		return 0, 0, fmt.Errorf("%s for a part of it", answer.Status)

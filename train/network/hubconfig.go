@@ -167,18 +167,14 @@ var rivals = map[string]rival{
 	"vit_large_patch16_siglip_512":     {"vit_large_patch16_siglip_384", "activation"},
 	"vit_large_patch16_siglip_gap":     {"vit_large_patch16_siglip_gap_512", "activation"},
 	"vit_large_patch16_siglip_gap_512": {"vit_large_patch16_siglip_gap_384", "activation"},
+	"mobilenetv4_conv_medium":          {"mobilenetv4_conv_blur_medium", "way of taking strides"},
+	"mobilenetv4_conv_blur_medium":     {"mobilenetv4_conv_medium", "way of taking strides"},
+	"mobilenetv4_conv_large":           {"mobilenetv4_conv_aa_large", "way of taking strides"},
+	"mobilenetv4_conv_aa_large":        {"mobilenetv4_conv_large", "way of taking strides"},
 }
 
 // windowed finds timm's Swin transformers V2, whose tensors are the same for all windows: group 1 is the size.
 var windowed = regexp.MustCompile(`^(swinv2_[a-z]+)_window\d`)
-
-// aliased are pairs of nets that differ in the strides alone, which means or blurs may replace.
-var aliased = map[string]string{
-	"mobilenetv4_conv_medium":      "mobilenetv4_conv_blur_medium",
-	"mobilenetv4_conv_blur_medium": "mobilenetv4_conv_medium",
-	"mobilenetv4_conv_large":       "mobilenetv4_conv_aa_large",
-	"mobilenetv4_conv_aa_large":    "mobilenetv4_conv_large",
-}
 
 // smoothed are timm's ResNets with other layers in place of strides, whose tensors are those of nets without.
 var smoothed = regexp.MustCompile(`^((?:se)?resne(?:t|xt))(?:aa|blur)(\d.*)$`)
@@ -188,7 +184,7 @@ func unsmoothed(net string) string { return smoothed.ReplaceAllString(net, "$1$2
 
 // twin names the other net of timm whose tensors have the names and shapes of net's, "" without one.
 func twin(net string) string {
-	if other := cmp.Or(rivals[kind(net)].net, aliased[net]); other != "" {
+	if other := rivals[kind(net)].net; other != "" {
 		return other
 	}
 	if m := clips.FindStringSubmatch(net); m != nil {

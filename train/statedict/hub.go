@@ -14,14 +14,13 @@ import (
 	"onlinerna/internal/files"
 )
 
-// The names of indexes and single files in folders of Hugging Face's libraries, and of a distributed checkpoint's
-// metadata.
-var (
-	indexNames = []string{"model.safetensors.index.json", "pytorch_model.bin.index.json",
-		"diffusion_pytorch_model.safetensors.index.json"}
-	wholeNames = []string{"model.safetensors", "adapter_model.safetensors", "diffusion_pytorch_model.safetensors",
-		"open_clip_model.safetensors", "pytorch_model.bin", "adapter_model.bin", "open_clip_pytorch_model.bin"}
-)
+// weightNames are the names of indexes and single files in folders of Hugging Face's libraries. The first that is there
+// is read.
+var weightNames = []string{"model.safetensors.index.json", "model.safetensors", "pytorch_model.bin.index.json",
+	"diffusion_pytorch_model.safetensors.index.json", "adapter_model.safetensors", "diffusion_pytorch_model.safetensors",
+	"open_clip_model.safetensors", "pytorch_model.bin", "adapter_model.bin", "open_clip_pytorch_model.bin"}
+
+const indexEnd = ".index.json"
 
 // HubFiles chooses from the names of a repository's files those that Open reads, and those that tell the net and how it
 // takes images; nil without weights. An index, or the only file of weights, is last.
@@ -32,28 +31,23 @@ func HubFiles(names []string) (files []string) {
 			files = append(files, name)
 		}
 	}
-	for _, index := range indexNames {
-		if slices.Contains(names, index) {
-			of := strings.TrimSuffix(index, ".index.json")
-			for _, name := range names {
-				if shardName.MatchString(name) && strings.HasPrefix(name, strings.TrimSuffix(of, filepath.Ext(of))+"-") &&
-					filepath.Ext(name) == filepath.Ext(of) {
-					files = append(files, name)
-				}
+	i := slices.IndexFunc(weightNames, func(name string) bool { return slices.Contains(names, name) })
+	if i < 0 {
+		return nil
+	}
+	if of, ok := strings.CutSuffix(weightNames[i], indexEnd); ok {
+		for _, name := range names {
+			if shardName.MatchString(name) && strings.HasPrefix(name, strings.TrimSuffix(of, filepath.Ext(of))+"-") &&
+				filepath.Ext(name) == filepath.Ext(of) {
+				files = append(files, name)
 			}
-			return append(files, index)
 		}
 	}
-	for _, name := range wholeNames {
-		if slices.Contains(names, name) {
-			return append(files, name)
-		}
-	}
-	return nil
+	return append(files, weightNames[i])
 }
 
 const (
-	distributedName = ".metadata"
+	distributedName = ".metadata" // of a distributed checkpoint
 
 	// maxIndex bounds an index, with some 100 bytes a tensor.
 	maxIndex = 64 << 20
@@ -65,13 +59,13 @@ func (f *File) openFolder(key string) error {
 	if isFile(filepath.Join(f.Path, distributedName)) {
 		return f.openDistributed(key)
 	}
-	for _, name := range indexNames {
-		if path := filepath.Join(f.Path, name); isFile(path) {
+	for _, name := range weightNames {
+		path := filepath.Join(f.Path, name)
+		switch {
+		case !isFile(path):
+		case strings.HasSuffix(name, indexEnd):
 			return f.openIndex(path, key)
-		}
-	}
-	for _, name := range wholeNames {
-		if path := filepath.Join(f.Path, name); isFile(path) {
+		default:
 			return f.openFile(path, key)
 		}
 	}
@@ -86,7 +80,7 @@ func (f *File) openFolder(key string) error {
 
 // IsFolder reports whether Open finds a checkpoint in a folder.
 func IsFolder(path string) bool {
-	for _, name := range slices.Concat(indexNames, wholeNames, []string{distributedName}) {
+	for _, name := range append(slices.Clone(weightNames), distributedName) {
 		if isFile(filepath.Join(path, name)) {
 			return true
 		}

@@ -14,8 +14,9 @@ func TestHubFiles(t *testing.T) {
 		"model.safetensors.index.json model-00001-of-00002.safetensors model-00002-of-00002.safetensors " +
 			"model-00001-of-00002.bin other-00001-of-00002.safetensors config.json": "config.json " +
 			"model-00001-of-00002.safetensors model-00002-of-00002.safetensors model.safetensors.index.json",
-		"open_clip_model.safetensors open_clip_pytorch_model.bin": "open_clip_model.safetensors",
-		"config.json README.md":                                   "",
+		"model.safetensors pytorch_model.bin.index.json pytorch_model-00001-of-00001.bin": "model.safetensors",
+		"open_clip_model.safetensors open_clip_pytorch_model.bin":                         "open_clip_model.safetensors",
+		"config.json README.md": "",
 	} {
 		if got := HubFiles(strings.Fields(names)); !slices.Equal(got, strings.Fields(want)) {
 			t.Errorf("of %s: %q", names, got)
