@@ -379,7 +379,7 @@ var small = []struct {
 	{zoo.RepViT{Blocks: [4]int{1, 1, 1, 1}, Channels: [4]int{8, 8, 8, 8}}, 1},
 	{zoo.EfficientViT{Channels: [5]int{8, 8, 8, 8, 8}, Blocks: [5]int{1, 1, 1, 1, 1}, HeadWidth: 8, Head: [2]int{8, 8}}, 1},
 	{zoo.EfficientFormer{Blocks: [4]int{1, 1, 1, 1}, Channels: [4]int{8, 8, 8, 8}, Attention: 1}, 1},
-	{zoo.EfficientFormerV2{Channels: [4]int{8, 8, 8, 8}, MLPRatios: [4]string{"1", "1", "1", "1"}, Attention: 1}, 1},
+	{zoo.EfficientFormerV2{Channels: [4]int{8, 8, 8, 8}, MLPRatios: [4]string{"1", "1", "1", "1"}, Attention: 1}, 0},
 	{zoo.LeViT{Width: [3]int{8, 8, 8}, Key: 4, Heads: [3]int{1, 1, 1}, Blocks: [3]int{1, 1, 1}}, 1},
 	{zoo.EdgeNeXt{Blocks: [4]int{1, 1, 1, 1}, Channels: [4]int{8, 8, 8, 8}, Heads: 2}, 32},
 	{zoo.StarNet{Width: 8, Blocks: [4]int{1, 1, 1, 1}}, 1},
