@@ -68,13 +68,21 @@ const timmStage = `^(stages\.\d\.blocks\.\d+)\.`
 // the extent.
 type layer struct{ *nn.Builder }
 
-// conv adds a convolution without a bias, name.
-func (b layer) conv(name string, x *G.Node, c nn.Conv) *G.Node {
+// conv adds a padded convolution.
+func (b layer) conv(name string, x *G.Node, c nn.Conv) *G.Node { return b.Conv(name, x, padded(c)) }
+
+// convLater is nn's ConvLater of a padded convolution.
+func (b layer) convLater(name string, channels int, c nn.Conv) func(x *G.Node) *G.Node {
+	return b.ConvLater(name, channels, padded(c))
+}
+
+// padded is c with zeros around its input.
+func padded(c nn.Conv) nn.Conv {
 	c.Pad = (c.Kernel - 1) / 2 * max(c.Dilation, 1)
 	if c.Width > 0 {
 		c.PadWidth = (c.Width - 1) / 2 * max(c.Dilation, 1)
 	}
-	return b.Conv(name, x, c)
+	return c
 }
 
 // norm adds torchvision's Conv2dNormActivation: the convolution name.0, the batch normalisation name.1 and, unless it
@@ -95,24 +103,6 @@ func (b layer) convNorm(names [2]string, x *G.Node, c nn.Conv, act nn.Activation
 // bnConv is convNorm with the names of timm's ConvNormAct and of torchvision's BasicConv2d.
 func (b layer) bnConv(name string, x *G.Node, c nn.Conv, act nn.Activation) *G.Node {
 	return b.convNorm([2]string{name + ".conv", name + ".bn"}, x, c, act)
-}
-
-// point is a 1×1 convolution, for nets whose order of parameters nn's does not have.
-var point = op.Conv2D{Stride: [2]int{1, 1}, Dilation: [2]int{1, 1}, Groups: 1}
-
-// convLater adds the parameters of a convolution without a stride, of images of in channels. The function that it
-// returns applies them.
-func (b layer) convLater(name string, in int, c nn.Conv) func(x *G.Node) *G.Node {
-	groups := max(c.Groups, 1)
-	params := []*G.Node{b.AddParam(nn.Param{Name: name + ".weight", Groups: groups,
-		Shape: op.Shape{c.Filters, in / groups, c.Kernel, c.Kernel}, Init: nn.HeNormal(c.Filters, c.Kernel*c.Kernel)})}
-	if c.Bias {
-		params = append(params, b.AddParam(nn.Param{Name: name + ".bias", Shape: op.Shape{c.Filters}, Groups: groups,
-			Init: nn.FanInUniform(in / groups * c.Kernel * c.Kernel), BiasOrNorm: true}))
-	}
-	o := point
-	o.Groups, o.Pad = groups, [2]int{c.Kernel / 2, c.Kernel / 2}
-	return func(x *G.Node) *G.Node { return b.Apply(name, o, append([]*G.Node{x}, params...)...) }
 }
 
 // pixel is the mean over the pixels of x, as an image of one.
