@@ -230,6 +230,12 @@ func (b layer) bias(name string, out int) *G.Node {
 	return b.vector(name+".bias", out, 0)
 }
 
+// linearLater adds the parameters of a linear layer. The function that it returns applies them.
+func (b layer) linearLater(name string, out, in int) func(x *G.Node) *G.Node {
+	weight, bias := b.matrix(name, out, in), b.bias(name, out)
+	return func(x *G.Node) *G.Node { return b.Apply(name, op.Linear{}, x, weight, bias) }
+}
+
 // vector adds n numbers that start as initial.
 func (b layer) vector(name string, n int, initial float64) *G.Node {
 	return b.AddParam(nn.Param{Name: name, Shape: op.Shape{n}, BiasOrNorm: true, Init: nn.Init{Scale: initial}})
