@@ -67,8 +67,8 @@ func (b *Builder) blurHalf(name string, x *G.Node, s op.Shape) *G.Node {
 	return b.Apply(name, o, x, b.Constant(name+".filt", filter))
 }
 
-// bottleneck is a branch that reduces the channels by a 1×1 convolution, to width unless o has another, convolves 3×3 and
-// expands to four times the width.
+// bottleneck is a branch that reduces the channels by a 1×1 convolution, to width unless o has another, convolves 3×3
+// and expands to four times the width.
 func (o ResNet) bottleneck(b *Builder, name string, x *G.Node, width, stride, dilation int) *G.Node {
 	groups := cmp.Or(o.Groups, 1)
 	inner := width * cmp.Or(o.GroupWidth, 64) / 64 * groups

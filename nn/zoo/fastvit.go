@@ -55,8 +55,8 @@ func init() {
 			Excite: excite, LargeAct: true}},
 		{"mci3", FastViT{Blocks: []int{2, 12, 24, 4, 2}, Channels: []int{96, 192, 384, 768, 1536}, MLPRatio: 4, Attention: 2,
 			LargeAct: true, LayerNorm: true, PlainStem: true}},
-		{"mci4", FastViT{Blocks: []int{2, 12, 24, 4, 4}, Channels: []int{128, 256, 512, 1024, 2048}, MLPRatio: 4, Attention: 2,
-			LargeAct: true, LayerNorm: true, PlainStem: true}},
+		{"mci4", FastViT{Blocks: []int{2, 12, 24, 4, 4}, Channels: []int{128, 256, 512, 1024, 2048}, MLPRatio: 4,
+			Attention: 2, LargeAct: true, LayerNorm: true, PlainStem: true}},
 	} {
 		a := nn.Architecture{
 			Name:          "fastvit_" + v.name,

@@ -170,8 +170,8 @@ func (o GhostNet) block(b layer, name string, x *G.Node, in int, s GhostBlock, g
 	return b.Add(name+".add", y, x)
 }
 
-// ghost is a 1×1 convolution for half of the channels, and a depthwise one that makes the others from them. With Rep both
-// have all channels, and are added.
+// ghost is a 1×1 convolution for half of the channels, and a depthwise one that makes the others from them. With Rep
+// both have all channels, and are added.
 func (o GhostNet) ghost(b layer, name string, x *G.Node, channels int, act nn.Activation) *G.Node {
 	primary, cheap := name+".primary_conv.", name+".cheap_operation."
 	if o.Rep {

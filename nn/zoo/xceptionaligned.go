@@ -36,7 +36,7 @@ func init() {
 			Mean:          half,
 			Std:           half,
 			BatchNormEps:  v.eps,
-			Block:         `^(blocks\.\d+)\.`,
+			Block:         `^(stem|blocks\.\d+)\.`,
 			Init:          torchInit,
 			Build:         v.net.Build,
 		}

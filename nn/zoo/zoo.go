@@ -61,8 +61,11 @@ func cifar(a nn.Architecture) {
 // timmBlock finds the blocks of timm's MobileNets and EfficientNets.
 const timmBlock = `^(blocks\.\d+\.\d+)\.`
 
-// timmStage finds the blocks of timm's nets that have stages.
-const timmStage = `^(stages\.\d\.blocks\.\d+)\.`
+// timmStage finds the stem and the blocks of timm's nets that have stages.
+const timmStage = `^(stem|stages\.\d\.blocks\.\d+)\.`
+
+// deepStem finds the convolutions of a ResNet's deep stem, which timm counts as one layer.
+const deepStem = `^(conv1)\.`
 
 // layer is a *nn.Builder with the layers that families share. Sizes are odd and padded such that a stride of 1 keeps
 // the extent.
@@ -129,7 +132,7 @@ func (b layer) exciteQuarter(name string, x *G.Node) *G.Node {
 		return nil
 	}
 	names := [2]string{name + ".fc1", name + ".fc2"}
-	return b.excite(names, x, max(8, (x.Shape()[1]+16)/32*8), (*nn.Builder).ReLU, (*nn.Builder).Sigmoid)
+	return b.excite(names, x, eights(float64(x.Shape()[1])/4), (*nn.Builder).ReLU, (*nn.Builder).Sigmoid)
 }
 
 // residual adds x, dropping whole samples of y with probability drop in Train.
@@ -260,6 +263,15 @@ func (b layer) times(name string, x, factors *G.Node) *G.Node {
 	return b.Scale(name, x, factors)
 }
 
+// gammas multiplies the channels of rows or images by trained factors name.gamma that start as initial, unless that is
+// 0.
+func (b layer) gammas(name string, x *G.Node, initial float64) *G.Node {
+	if b.Err() != nil || initial == 0 {
+		return x
+	}
+	return b.Scale(name, x, b.vector(name+".gamma", x.Shape()[1], initial))
+}
+
 // scalars adds a factor and a summand that n channels share. They are repeated, since gradients of channels are summed
 // up faster than those of a scalar.
 func (b layer) scalars(name string, n int) (scale, bias *G.Node) {
@@ -365,6 +377,9 @@ func divisibleBy(channels float64, by int) int {
 	}
 	return n
 }
+
+// eights rounds a number of channels to the nearest multiple of 8 that is at least 8.
+func eights(channels float64) int { return max(8, int(channels+4)/8*8) }
 
 // torchInit are PyTorch's own initial values of convolutions, which nets have that set none.
 func torchInit(p nn.Param) nn.Init {
