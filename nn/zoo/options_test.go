@@ -457,7 +457,8 @@ func TestSmallest(t *testing.T) {
 			fails(t, c.o, n-1, fmt.Sprintf("images of %d×%[1]d pixels: height and width must be at least %d", n-1, n))
 		}
 	}
-	for name, n := range map[string]int{"alexnet": 223, "densenet121": 29, "densenet100_12": 4, "googlenet": 15,
+	for name, n := range map[string]int{"alexnet": 223, "densenet121": 29, "densenet100_12": 4, "ghostnetv2_100": 33,
+		"ghostnetv3_100": 33, "googlenet": 15,
 		"inception_v3": 75, "inception_v4": 75, "inception_resnet_v2": 75, "legacy_xception": 7, "maxvit_t": 224,
 		"resnet9": 32, "squeezenet1_0": 21, "squeezenet1_1": 17, "vgg11": 224, "vgg16_bn_cifar": 32} {
 		if _, err := nn.Build(name, nn.Config{Batch: 1, Mode: nn.Eval, Size: n}); err != nil {
