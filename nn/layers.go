@@ -57,28 +57,18 @@ func (b *Builder) Conv(name string, x *G.Node, c Conv) *G.Node {
 	if !ok {
 		return nil
 	}
-	return b.Convolve(name, x, c, b.kernels(name, s, c))
+	return b.ConvLater(name, s[1], c)(x)
 }
 
-// Kernels adds the parameters of a convolution of images with x's channels, for a Convolve of the same name behind
-// layers whose parameters follow in the state dict.
-func (b *Builder) Kernels(name string, x *G.Node, c Conv) []*G.Node {
-	s, ok := b.shape(name, x, 4)
-	if !ok {
-		return nil
-	}
-	return b.kernels(name, s, c)
+// ConvLater adds the parameters of a Conv of images with the given channels. The function that it returns convolves
+// images by them: nets may list their tensors in another order than they use them.
+func (b *Builder) ConvLater(name string, channels int, c Conv) func(x *G.Node) *G.Node {
+	kernels := b.kernels(name, channels, c)
+	return func(x *G.Node) *G.Node { return b.convolve(name, x, c, kernels) }
 }
 
-// DeferredConv adds the parameters of a Conv of images of so many channels now. The result convolves images by them,
-// for nets whose parameters are in another order than their layers.
-func (b *Builder) DeferredConv(name string, channels int, c Conv) func(x *G.Node) *G.Node {
-	kernels := b.kernels(name, op.Shape{1, channels, 1, 1}, c)
-	return func(x *G.Node) *G.Node { return b.Convolve(name, x, c, kernels) }
-}
-
-// kernels is Kernels for images of shape s.
-func (b *Builder) kernels(name string, s op.Shape, c Conv) []*G.Node {
+// kernels adds the parameters of a convolution of images with the given channels.
+func (b *Builder) kernels(name string, channels int, c Conv) []*G.Node {
 	if !b.claim(name) {
 		return nil
 	}
@@ -87,15 +77,15 @@ func (b *Builder) kernels(name string, s op.Shape, c Conv) []*G.Node {
 		return nil
 	}
 	groups := max(c.Groups, 1)
-	if s[1]%groups != 0 || c.Filters%groups != 0 {
-		b.err = fmt.Errorf("layer %s: %d groups do not divide %d channels of %v and %d filters", name, groups, s[1],
-			s, c.Filters)
+	if channels%groups != 0 || c.Filters%groups != 0 {
+		b.err = fmt.Errorf("layer %s: %d groups do not divide %d channels and %d filters", name, groups, channels,
+			c.Filters)
 		return nil
 	}
 	kernel := c.kernel()
 	list := []*G.Node{b.param(Param{
 		Name:   name + ".weight",
-		Shape:  op.Shape{c.Filters, s[1] / groups, kernel[0], kernel[1]},
+		Shape:  op.Shape{c.Filters, channels / groups, kernel[0], kernel[1]},
 		Init:   HeNormal(c.Filters, kernel[0]*kernel[1]),
 		Groups: groups,
 	})}
@@ -103,7 +93,7 @@ func (b *Builder) kernels(name string, s op.Shape, c Conv) []*G.Node {
 		list = append(list, b.param(Param{
 			Name:       name + ".bias",
 			Shape:      op.Shape{c.Filters},
-			Init:       FanInUniform(s[1] / groups * kernel[0] * kernel[1]),
+			Init:       FanInUniform(channels / groups * kernel[0] * kernel[1]),
 			Groups:     groups,
 			BiasOrNorm: true,
 		}))
@@ -114,7 +104,7 @@ func (b *Builder) kernels(name string, s op.Shape, c Conv) []*G.Node {
 	return list
 }
 
-// standardised are the parameters of Kernels, with the weights that a convolution of StdEps takes.
+// standardised are the parameters of kernels, with the weights that a convolution of StdEps takes.
 func (b *Builder) standardised(name string, c Conv, kernels []*G.Node) []*G.Node {
 	if b.err != nil || c.StdEps == 0 {
 		return kernels
@@ -141,8 +131,8 @@ func (b *Builder) filled(name string, n int, v float64) *G.Node {
 	return b.Constant(name, op.Tensor{Shape: op.Shape{n}, Data: slices.Repeat([]float64{v}, n)})
 }
 
-// Convolve convolves x with the parameters of Kernels.
-func (b *Builder) Convolve(name string, x *G.Node, c Conv, kernels []*G.Node) *G.Node {
+// convolve convolves x with the parameters of kernels.
+func (b *Builder) convolve(name string, x *G.Node, c Conv, kernels []*G.Node) *G.Node {
 	s, ok := b.shape(name, x, 4)
 	if !ok {
 		return nil

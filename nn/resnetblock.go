@@ -3,7 +3,6 @@ package nn
 import (
 	"cmp"
 	"fmt"
-	"slices"
 
 	G "gorgonia.org/gorgonia"
 
@@ -68,8 +67,8 @@ func (b *Builder) blurHalf(name string, x *G.Node, s op.Shape) *G.Node {
 	return b.Apply(name, o, x, b.Constant(name+".filt", filter))
 }
 
-// bottleneck is a branch that reduces the channels by a 1×1 convolution, to width unless o has another, convolves 3×3 and
-// expands to four times the width.
+// bottleneck is a branch that reduces the channels by a 1×1 convolution, to width unless o has another, convolves 3×3
+// and expands to four times the width.
 func (o ResNet) bottleneck(b *Builder, name string, x *G.Node, width, stride, dilation int) *G.Node {
 	groups := cmp.Or(o.Groups, 1)
 	inner := width * cmp.Or(o.GroupWidth, 64) / 64 * groups
@@ -89,28 +88,22 @@ func (o ResNet) bottleneck(b *Builder, name string, x *G.Node, width, stride, di
 // parts convolves all parts of y's channels but the last. Where a block changes the shape each has its own input, and
 // the last part is pooled.
 func (o ResNet) parts(b *Builder, name string, y *G.Node, c Conv, changes bool) *G.Node {
-	s, ok := b.shape(name, y, 4)
-	if !ok {
-		return nil
-	}
-	of := slices.Clone(s)
-	of[1] = c.Filters
-	kernels := make([][]*G.Node, o.Scale-1) // all are before the normalisations in the state dict
-	for i := range kernels {
-		kernels[i] = b.kernels(fmt.Sprintf("%s.convs.%d", name, i), of, c)
+	convs := make([]func(*G.Node) *G.Node, o.Scale-1) // all are before the normalisations in the state dict
+	for i := range convs {
+		convs[i] = b.ConvLater(fmt.Sprintf("%s.convs.%d", name, i), c.Filters, c)
 	}
 	var done []*G.Node
 	for i := range o.Scale {
 		part := b.Slice(fmt.Sprintf("%s.part%d", name, i), y, 1, i*c.Filters, (i+1)*c.Filters)
 		switch {
-		case i == len(kernels) && changes:
+		case i == len(convs) && changes:
 			part = b.AvgPool(name+".pool", part, 3, c.Stride, 1)
-		case i < len(kernels):
+		case i < len(convs):
 			if i > 0 && !changes {
 				part = b.Add(fmt.Sprintf("%s.add%d", name, i), done[i-1], part)
 			}
-			part = b.Convolve(fmt.Sprintf("%s.convs.%d", name, i), part, c, kernels[i])
-			part = b.ReLU(fmt.Sprintf("%s.relu2.%d", name, i), o.norm(b, fmt.Sprintf("%s.bns.%d", name, i), part, 1))
+			part = o.norm(b, fmt.Sprintf("%s.bns.%d", name, i), convs[i](part), 1)
+			part = b.ReLU(fmt.Sprintf("%s.relu2.%d", name, i), part)
 		}
 		done = append(done, part)
 	}

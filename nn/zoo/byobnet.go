@@ -147,7 +147,8 @@ func (o ByobNet) stem(b layer, x *G.Node) *G.Node {
 	return x
 }
 
-// block is a block, which begins as its shortcut if it has one.
+// block is a block, which begins as its shortcut if it has one. Without one it is never dropped: timm's drop_path would
+// leave zeros of a sample.
 func (o ByobNet) block(b layer, name string, x *G.Node, s ByobStage, drop float64) *G.Node {
 	if b.Err() != nil {
 		return nil
@@ -228,7 +229,7 @@ func (o ByobNet) attention(b layer, name string, x *G.Node) *G.Node {
 	}
 	switch o.Attention {
 	case "se":
-		narrow := max(8, int(float64(x.Shape()[1])*cmp.Or(o.Excite, 1./16)+4)/8*8)
+		narrow := eights(float64(x.Shape()[1]) * cmp.Or(o.Excite, 1./16))
 		return b.SqueezeExcite(name, x, narrow, (*nn.Builder).ReLU, (*nn.Builder).Sigmoid)
 	case "gca":
 		return b.globalContext(name, x, max(1, int(float64(x.Shape()[1])/8+.5)), (*nn.Builder).ReLU, nil)

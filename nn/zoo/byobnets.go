@@ -18,7 +18,7 @@ func init() {
 // of completes the architecture of the net.
 func (o ByobNet) of(a nn.Architecture) nn.Architecture {
 	a.Summary += ", as timm's"
-	a.Block, a.Init, a.Build = `^(stages\.\d+\.\d+)\.`, byobNetInit, o.Build
+	a.Block, a.Init, a.Build = `^(stem|stages\.\d+\.\d+)\.`, byobNetInit, o.Build
 	return a
 }
 

@@ -102,7 +102,7 @@ func (b layer) talkingHeads(name string, x *G.Node, n, heads int) *G.Node {
 	rows, c := x.Shape()[0], x.Shape()[1]
 	tokens := rows / n
 	qkv := b.Linear(name+".qkv", x, 3*c)
-	weight, bias := b.matrix(name+".proj", c, c), b.bias(name+".proj", c)
+	proj := b.linearLater(name+".proj", c, c)
 	mix := func(layer string, scores *G.Node) *G.Node {
 		weight, bias := b.matrix(name+layer, heads, heads), b.bias(name+layer, heads)
 		weight = b.Expand(name+layer+".by_image", b.Reshape(name+layer+".matrix", weight, 1, heads, heads), n, heads, heads)
@@ -118,7 +118,7 @@ func (b layer) talkingHeads(name string, x *G.Node, n, heads int) *G.Node {
 	y := mix(".proj_l", b.MatMul(name+".products", queries, parts[1], true))
 	y = mix(".proj_w", b.Softmax(name+".softmax", y))
 	y = b.ofHeads(name+".mixture", b.MatMul(name+".mixed", y, parts[2], false), n)
-	return b.Apply(name+".proj", op.Linear{}, y, weight, bias)
+	return proj(y)
 }
 
 // byHead makes of the rows x of n images a matrix [tokens,elements] for each image and head. Values of five dimensions

@@ -132,7 +132,7 @@ func (o CrossViT) Build(builder *nn.Builder, x *G.Node) *G.Node {
 		name := fmt.Sprintf("head.%d", i)
 		logits[i] = b.Linear(name, b.Dropout(name+".drop", first[i], b.Config().Dropout), b.Config().Classes)
 	}
-	return b.Map("mean", expr.Arg(0).Add(expr.Arg(1)).Scale(.5), logits[0], logits[1])
+	return b.Map("mean", meanOfTwo, logits[0], logits[1])
 }
 
 // patches convolves the patches of images.

@@ -267,5 +267,5 @@ func (o CspNet) excite(b layer, name string, x *G.Node) *G.Node {
 	if o.SiLU {
 		act = (*nn.Builder).SiLU
 	}
-	return b.SqueezeExcite(name, x, max(8, int(float64(x.Shape()[1])*o.Excite+4)/8*8), act, (*nn.Builder).Sigmoid)
+	return b.SqueezeExcite(name, x, eights(float64(x.Shape()[1])*o.Excite), act, (*nn.Builder).Sigmoid)
 }

@@ -123,7 +123,7 @@ func (b layer) channelAttention(name string, x *G.Node, n, heads int) *G.Node {
 		return nil
 	}
 	c := x.Shape()[1]
-	qkv := b.Apply(name+".qkv", op.Linear{}, x, b.matrix(name+".qkv", 3*c, c), b.bias(name+".qkv", 3*c))
+	qkv := b.Linear(name+".qkv", x, 3*c)
 	var parts [3]*G.Node
 	for i, part := range []string{".queries", ".keys", ".values"} {
 		parts[i] = b.byHead(name+part, b.Slice(name+part, qkv, 1, i*c, (i+1)*c), n, heads)

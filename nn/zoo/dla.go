@@ -150,7 +150,7 @@ func (o DLA) parts(b layer, name string, y *G.Node, c nn.Conv) *G.Node {
 	c.Pad = 1
 	convs := make([]func(*G.Node) *G.Node, o.Scale-1) // all are before the normalisations in the state dict
 	for i := range convs {
-		convs[i] = b.DeferredConv(fmt.Sprintf("%s.convs.%d", name, i), c.Filters, c)
+		convs[i] = b.ConvLater(fmt.Sprintf("%s.convs.%d", name, i), c.Filters, c)
 	}
 	var done []*G.Node
 	for i := range o.Scale {

@@ -123,14 +123,6 @@ func (o EfficientFormer) attends(b layer, name string, x, image *G.Node, drop fl
 	return b.rowResidual(name+".drop_path2", b.gammas(name+".ls2", y, efficientFormerScale), x, s[0], drop)
 }
 
-// gammas multiplies channels by trained factors name.gamma, which start as initial.
-func (b layer) gammas(name string, x *G.Node, initial float64) *G.Node {
-	if b.Err() != nil {
-		return nil
-	}
-	return b.Scale(name, x, b.vector(name+".gamma", x.Shape()[1], initial))
-}
-
 // twoHeads is the mean of two linear layers, that of the labels and that of a teacher's.
 func (b layer) twoHeads(x *G.Node) *G.Node {
 	k := b.Config().Classes

@@ -110,7 +110,12 @@ func (b layer) talkingPixels(name string, x *G.Node, stride int) *G.Node {
 	const heads, key, value = efficientFormerHeads, efficientFormerKey, efficientFormerValue
 	s := x.Shape()
 	n, c := s[0], s[1]
-	g := grid{(s[2] + stride - 1) / stride, (s[3] + stride - 1) / stride, 1}
+	if s[2]%stride > 0 || s[3]%stride > 0 {
+		b.Fail(fmt.Errorf("layer %s: images of %d×%d pixels: height and width must be multiples of %d: choose an input size "+
+			"that is a multiple of 32", name, s[2], s[3], stride))
+		return nil
+	}
+	g := grid{s[2] / stride, s[3] / stride, 1}
 	t := g.height * g.width
 	bias := b.Reshape(name+".biases", b.distances(name, heads, g), 1, heads, t*t)
 	if stride > 1 {

@@ -208,7 +208,7 @@ func (o EfficientNet) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	channels := func(n int) int {
 		wide := float64(n) * cmp.Or(o.Width, 1)
 		if o.Nearest {
-			return max(8, int(wide+4)/8*8)
+			return eights(wide)
 		}
 		return divisible(wide)
 	}

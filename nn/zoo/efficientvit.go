@@ -38,7 +38,7 @@ func init() {
 			Reference:     "Cai et al., EfficientViT: multi-scale linear attention for high-resolution dense prediction, 2023",
 			Resize:        235,
 			Interpolation: bicubic,
-			Block:         `^(stem|stages\.\d\.blocks\.\d+)\.`,
+			Block:         timmStage,
 			Init:          torchInit,
 			Build:         v.net.Build,
 		}
@@ -120,7 +120,8 @@ func (o EfficientViT) Build(builder *nn.Builder, x *G.Node) *G.Node {
 		}
 		in = out
 	}
-	x = b.BatchNormEps("head.in_conv.norm", b.conv("head.in_conv.conv", x, nn.Conv{Filters: o.Head[0], Kernel: 1}), 1, 1e-5)
+	x = b.conv("head.in_conv.conv", x, nn.Conv{Filters: o.Head[0], Kernel: 1})
+	x = b.BatchNormEps("head.in_conv.norm", x, 1, 1e-5)
 	x = b.GlobalAvgPool("head.pool", o.act()(builder, "head.in_conv.act", x))
 	x = b.Apply("head.classifier.0", op.Linear{}, x, b.matrix("head.classifier.0", o.Head[1], o.Head[0]))
 	eps := 1e-5

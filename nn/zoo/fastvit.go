@@ -55,8 +55,8 @@ func init() {
 			Excite: excite, LargeAct: true}},
 		{"mci3", FastViT{Blocks: []int{2, 12, 24, 4, 2}, Channels: []int{96, 192, 384, 768, 1536}, MLPRatio: 4, Attention: 2,
 			LargeAct: true, LayerNorm: true, PlainStem: true}},
-		{"mci4", FastViT{Blocks: []int{2, 12, 24, 4, 4}, Channels: []int{128, 256, 512, 1024, 2048}, MLPRatio: 4, Attention: 2,
-			LargeAct: true, LayerNorm: true, PlainStem: true}},
+		{"mci4", FastViT{Blocks: []int{2, 12, 24, 4, 4}, Channels: []int{128, 256, 512, 1024, 2048}, MLPRatio: 4,
+			Attention: 2, LargeAct: true, LayerNorm: true, PlainStem: true}},
 	} {
 		a := nn.Architecture{
 			Name:          "fastvit_" + v.name,
@@ -232,15 +232,10 @@ func (b layer) plainOne(name string, x *G.Node, c nn.Conv, act nn.Activation) *G
 // exciteByMean adds the parameters of a squeeze-and-excitation by a sixteenth of the channels.
 func (b layer) exciteByMean(name string, channels int) func(x *G.Node) *G.Node {
 	narrow := max(1, int(float64(channels)/16+.5))
-	add := func(name string, out, in int) []*G.Node {
-		weight := b.AddParam(nn.Param{Name: name + ".weight", Shape: op.Shape{out, in, 1, 1}, Init: nn.FanInUniform(in)})
-		bias := b.AddParam(nn.Param{Name: name + ".bias", Shape: op.Shape{out}, BiasOrNorm: true, Init: nn.FanInUniform(in)})
-		return []*G.Node{weight, bias}
-	}
-	first, second := add(name+".fc1", narrow, channels), add(name+".fc2", channels, narrow)
+	first := b.convLater(name+".fc1", channels, nn.Conv{Filters: narrow, Kernel: 1, Bias: true})
+	second := b.convLater(name+".fc2", narrow, nn.Conv{Filters: channels, Kernel: 1, Bias: true})
 	return func(x *G.Node) *G.Node {
-		m := b.Apply(name+".fc1", point, append([]*G.Node{b.pixel(name+".mean", x)}, first...)...)
-		m = b.Apply(name+".fc2", point, append([]*G.Node{b.ReLU(name+".act", m)}, second...)...)
+		m := second(b.ReLU(name+".act", first(b.pixel(name+".mean", x))))
 		return b.Scale(name+".scale", x, b.Sigmoid(name+".gate", m))
 	}
 }

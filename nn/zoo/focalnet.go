@@ -7,7 +7,6 @@ import (
 	G "gorgonia.org/gorgonia"
 
 	"onlinerna/nn"
-	"onlinerna/nn/op"
 	"onlinerna/nn/op/expr"
 )
 
@@ -140,7 +139,8 @@ func (o FocalNet) modulate(b layer, name string, x *G.Node) *G.Node {
 	}
 	c := x.Shape()[1]
 	all := b.Conv(name+".f", x, nn.Conv{Filters: 2*c + o.Levels + 1, Kernel: 1, Bias: true})
-	toH, proj := b.pointParams(name+".h", c, c), b.pointParams(name+".proj", c, c)
+	point := nn.Conv{Filters: c, Kernel: 1, Bias: true}
+	toH, proj := b.convLater(name+".h", c, point), b.convLater(name+".proj", c, point)
 	part := func(part string, from, to int) *G.Node { return b.Slice(name+part, all, 1, from, to) }
 	gate := func(k int) *G.Node { return part(fmt.Sprintf(".gates.%d", k), 2*c+k, 2*c+k+1) }
 	x0, x1, x2 := expr.Arg(0), expr.Arg(1), expr.Arg(2)
@@ -157,17 +157,10 @@ func (o FocalNet) modulate(b layer, name string, x *G.Node) *G.Node {
 	}
 	mean := b.GELU(name+".act", b.pixel(name+".mean", context))
 	total = b.Map(name+".gated", x0.Mul(x1).Add(x2), mean, gate(o.Levels), total)
-	y := b.Apply(name+".h", point, append([]*G.Node{total}, toH...)...)
+	y := toH(total)
 	y = b.Scale(name+".product", y, part(".queries", 0, c))
 	if o.NormModulation {
 		y = b.pixelNormBy(name+".norm", y, focalEps)
 	}
-	return b.Apply(name+".proj", point, append([]*G.Node{y}, proj...)...)
-}
-
-// pointParams are the parameters of a convolution 1×1, for the op point.
-func (b layer) pointParams(name string, out, in int) []*G.Node {
-	weight := b.AddParam(nn.Param{Name: name + ".weight", Shape: op.Shape{out, in, 1, 1}, Init: nn.HeNormal(out, 1)})
-	bias := b.AddParam(nn.Param{Name: name + ".bias", Shape: op.Shape{out}, Init: nn.FanInUniform(in), BiasOrNorm: true})
-	return []*G.Node{weight, bias}
+	return proj(y)
 }

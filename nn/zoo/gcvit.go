@@ -106,7 +106,7 @@ func (o GCViT) mbConv(b layer, name string, x *G.Node) *G.Node {
 	}
 	c := x.Shape()[1]
 	y := b.GELU(name+".act", b.conv(name+".conv_dw", x, nn.Conv{Filters: c, Kernel: 3, Groups: c}))
-	m := b.Conv(name+".se.fc1", b.pixel(name+".se.mean", y), nn.Conv{Filters: max(8, (c/4+4)/8*8), Kernel: 1})
+	m := b.Conv(name+".se.fc1", b.pixel(name+".se.mean", y), nn.Conv{Filters: eights(float64(c) / 4), Kernel: 1})
 	m = b.Conv(name+".se.fc2", b.GELU(name+".se.act", m), nn.Conv{Filters: c, Kernel: 1})
 	y = b.Scale(name+".se.scale", y, b.Sigmoid(name+".se.gate", m))
 	return b.Add(name+".add", b.conv(name+".conv_pw", y, nn.Conv{Filters: c, Kernel: 1}), x)
@@ -133,17 +133,9 @@ func (o GCViT) block(b layer, name string, x, query *G.Node, w nn.Windows, heads
 	n := x.Shape()[0] / (w.Height * w.Width)
 	y := b.FromWindows(name+".images", o.attention(b, name+".attn",
 		b.Windows(name+".windows", b.LayerNorm(name+".norm1", x, gcViTEps), w), query, n, w, heads), w)
-	x = b.rowResidual(name+".drop_path1", o.scale(b, name+".ls1", y, c), x, n, drop)
+	x = b.rowResidual(name+".drop_path1", b.gammas(name+".ls1", y, o.LayerScale), x, n, drop)
 	y = b.perceptron(name+".mlp", b.LayerNorm(name+".norm2", x, gcViTEps), o.MLPRatio*c)
-	return b.rowResidual(name+".drop_path2", o.scale(b, name+".ls2", y, c), x, n, drop)
-}
-
-// scale multiplies rows by trained factors, if the options ask for it.
-func (o GCViT) scale(b layer, name string, x *G.Node, c int) *G.Node {
-	if o.LayerScale == 0 {
-		return x
-	}
-	return b.Scale(name, x, b.vector(name+".gamma", c, o.LayerScale))
+	return b.rowResidual(name+".drop_path2", b.gammas(name+".ls2", y, o.LayerScale), x, n, drop)
 }
 
 // attention is that of the rows x of the windows of n images.

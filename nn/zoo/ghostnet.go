@@ -32,6 +32,7 @@ func init() {
 			Family:        "ghostnet",
 			Summary:       fmt.Sprintf("GhostNetV%d, width %g, as timm's", v.version, float64(v.percent)/100),
 			Reference:     "Tang et al., GhostNetV2: enhance cheap operation with long-range attention, 2022",
+			MinSize:       33, // gates halve the last stage's images
 			Dropout:       .2,
 			Resize:        256,
 			Interpolation: bicubic,
@@ -170,8 +171,8 @@ func (o GhostNet) block(b layer, name string, x *G.Node, in int, s GhostBlock, g
 	return b.Add(name+".add", y, x)
 }
 
-// ghost is a 1×1 convolution for half of the channels, and a depthwise one that makes the others from them. With Rep both
-// have all channels, and are added.
+// ghost is a 1×1 convolution for half of the channels, and a depthwise one that makes the others from them. With Rep
+// both have all channels, and are added.
 func (o GhostNet) ghost(b layer, name string, x *G.Node, channels int, act nn.Activation) *G.Node {
 	primary, cheap := name+".primary_conv.", name+".cheap_operation."
 	if o.Rep {
@@ -235,6 +236,11 @@ func (b layer) ghostBranches(name string, more, x *G.Node, c nn.Conv) *G.Node {
 // ghostGate multiplies y by gates, of a convolution of the means of 2×2 pixels of x, and one along rows and columns.
 func (b layer) ghostGate(name string, y, x *G.Node) *G.Node {
 	if b.Err() != nil {
+		return nil
+	}
+	if s := x.Shape(); min(s[2], s[3]) < 2 {
+		b.Fail(fmt.Errorf("layer %s: images of %d×%d pixels: height and width must be at least 2: choose a larger input size",
+			name, s[2], s[3]))
 		return nil
 	}
 	c, short := y.Shape()[1], name+".short_conv."

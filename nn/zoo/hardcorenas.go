@@ -58,8 +58,8 @@ func init() {
 		mobile(func(a *nn.Architecture) {
 			a.Family = "hardcorenas"
 			a.Reference = "Nayman et al., HardCoRe-NAS: hard constrained differentiable neural architecture search, 2021"
-		}, mobileNet{"hardcorenas_" + v.name, "HardCoRe-NAS " + strings.ToUpper(v.name), 224, 256, Mobile{Stem: 32, Last: 1280,
-			Late: true, Bias: true, Act: (*nn.Builder).Hardswish, HardGate: true, ExciteWide: true, ExciteReLU: true,
+		}, mobileNet{"hardcorenas_" + v.name, "HardCoRe-NAS " + strings.ToUpper(v.name), 224, 256, Mobile{Stem: 32,
+			Last: 1280, Late: true, Bias: true, Act: (*nn.Builder).Hardswish, HardGate: true, ExciteWide: true, ExciteReLU: true,
 			ExciteEight: true, Stages: append(stages, "cn_r1_k1_s1_c960")}})
 	}
 }

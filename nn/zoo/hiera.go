@@ -165,18 +165,10 @@ func (o Hiera) block(b layer, name string, x *G.Node, h hieraBlock) *G.Node {
 	} else {
 		y = b.selfAttention(name+".attention", y, sequences, nn.Attention{Heads: h.heads})
 	}
-	y = o.scale(b, name+".ls1", b.Linear(name+".attn.proj", y, h.width), h.width)
+	y = b.gammas(name+".ls1", b.Linear(name+".attn.proj", y, h.width), o.LayerScale)
 	x = b.rowResidual(name+".drop_path1", y, x, h.images, h.drop)
 	y = b.perceptron(name+".mlp", b.LayerNorm(name+".norm2", x, rowEps), 4*h.width)
-	return b.rowResidual(name+".drop_path2", o.scale(b, name+".ls2", y, h.width), x, h.images, h.drop)
-}
-
-// scale multiplies rows by trained factors, if the options ask for it.
-func (o Hiera) scale(b layer, name string, x *G.Node, c int) *G.Node {
-	if o.LayerScale == 0 {
-		return x
-	}
-	return b.Scale(name, x, b.vector(name+".gamma", c, o.LayerScale))
+	return b.rowResidual(name+".drop_path2", b.gammas(name+".ls2", y, o.LayerScale), x, h.images, h.drop)
 }
 
 // bicubicMatrix is the matrix [to,from] that resizes a line by cubic polynomials to as many points or more, as

@@ -379,7 +379,7 @@ func (o MaxxViT) partitioned(b layer, name string, image *G.Node, size int, grid
 	}
 	n, c := image.Shape()[0], image.Shape()[1]
 	y := o.attention(b, name+".attn", b.LayerNorm(name+".norm1", x, o.eps()), size)
-	x = b.rowResidual(name+".drop_path1", o.scale(b, name+".ls1", y, c), x, n, drop)
+	x = b.rowResidual(name+".drop_path1", b.gammas(name+".ls1", y, o.LayerScale), x, n, drop)
 	y = b.LayerNorm(name+".norm2", x, o.eps())
 	if o.TF {
 		y = b.GELUTanh(name+".mlp.act", b.Linear(name+".mlp.fc1", y, 4*c))
@@ -387,7 +387,7 @@ func (o MaxxViT) partitioned(b layer, name string, image *G.Node, size int, grid
 	} else {
 		y = b.perceptron(name+".mlp", y, 4*c)
 	}
-	x = b.rowResidual(name+".drop_path2", o.scale(b, name+".ls2", y, c), x, n, drop)
+	x = b.rowResidual(name+".drop_path2", b.gammas(name+".ls2", y, o.LayerScale), x, n, drop)
 	return b.join(name, x, image, size, grid)
 }
 
@@ -405,18 +405,11 @@ func (o MaxxViT) transform(b layer, name string, x *G.Node, stage, block int, dr
 	} else {
 		y = b.pixelNorm(name+".norm1", x)
 	}
-	y = o.scale(b, name+".ls1", o.imageAttention(b, name+".attn", y, c), c)
+	y = b.gammas(name+".ls1", o.imageAttention(b, name+".attn", y, c), o.LayerScale)
 	x = b.Add(name+".add1", b.StochasticDepth(name+".drop_path1", y, drop), x)
-	y = o.scale(b, name+".ls2", b.pointPerceptron(name+".mlp", b.pixelNorm(name+".norm2", x), 4*c), c)
+	y = b.pointPerceptron(name+".mlp", b.pixelNorm(name+".norm2", x), 4*c)
+	y = b.gammas(name+".ls2", y, o.LayerScale)
 	return b.Add(name+".add2", b.StochasticDepth(name+".drop_path2", y, drop), x)
-}
-
-// scale multiplies rows or images by trained factors, if the options ask for it.
-func (o MaxxViT) scale(b layer, name string, x *G.Node, c int) *G.Node {
-	if o.LayerScale == 0 {
-		return x
-	}
-	return b.Scale(name, x, b.vector(name+".gamma", c, o.LayerScale))
 }
 
 // attention is that of rows x among the pixels of each window.

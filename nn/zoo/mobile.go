@@ -84,7 +84,7 @@ func (o Mobile) stages(b layer) (list [][]mobileSpec) {
 
 // channels rounds a number of channels.
 func (o Mobile) channels(n float64) int {
-	v := max(8, int(n+4)/8*8)
+	v := eights(n)
 	if float64(v) < cmp.Or(o.Limit, .9)*n {
 		v += 8
 	}

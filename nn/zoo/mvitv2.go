@@ -132,7 +132,7 @@ func (m mViTBlock) attention(b layer, name string, x *G.Node) *G.Node {
 			Init: nn.Init{Distribution: nn.Normal, Scale: .02 * cutNormal}})
 	}
 	qkv := b.Linear(name+".qkv", x, 3*c)
-	proj := []*G.Node{b.matrix(name+".proj", c, c), b.bias(name+".proj", c)}
+	proj := b.linearLater(name+".proj", c, c)
 	var parts [3]*G.Node // [images·heads, tokens, elements]
 	for i, part := range []string{"q", "k", "v"} {
 		stride := m.keyStride
@@ -154,7 +154,7 @@ func (m mViTBlock) attention(b layer, name string, x *G.Node) *G.Node {
 	places = b.Reshape(name+".places", places, m.images*m.heads, keys*keys, 2*keys)
 	y := b.Apply(name+".attention", op.Attention{Scale: 1}, queries, b.Concat(name+".keys", 2, parts[1], places), parts[2])
 	y = b.ofHeads(name+".mixture", b.Add(name+".residual", y, parts[0]), m.images)
-	return b.Apply(name+".proj", op.Linear{}, append([]*G.Node{y}, proj...)...)
+	return proj(y)
 }
 
 // distances are the products of queries with those rows of a table that belong to the distances of rows, or columns, of

@@ -157,11 +157,8 @@ func (o NextViT) attention(b layer, name string, x *G.Node, n, ratio int) *G.Nod
 	}
 	rows, c := x.Shape()[0], x.Shape()[1]
 	queries := b.Linear(name+".q", x, c)
-	linear := func(part string) func(x *G.Node) *G.Node {
-		weight, bias := b.matrix(name+part, c, c), b.bias(name+part, c)
-		return func(x *G.Node) *G.Node { return b.Apply(name+part, op.Linear{}, x, weight, bias) }
-	}
-	toKeys, toValues, proj := linear(".k"), linear(".v"), linear(".proj")
+	toKeys, toValues := b.linearLater(name+".k", c, c), b.linearLater(name+".v", c, c)
+	proj := b.linearLater(name+".proj", c, c)
 	if ratio > 1 {
 		by := ratio * ratio
 		x = b.Reduce(name+".sr", b.Reshape(name+".parts", x, rows/by, by, c), op.Mean, 1)

@@ -27,7 +27,7 @@ func init() {
 			Resize:        resize,
 			Interpolation: bicubic,
 			SamePadding:   o.SkipInit,
-			Block:         `^(stages\.\d\.\d+)\.`,
+			Block:         `^(stem|stages\.\d\.\d+)\.`,
 			Init:          o.initial,
 			Build:         o.Build,
 		})
@@ -52,7 +52,8 @@ func init() {
 	register("nf_resnet50", "NF-ResNet-50", 256, 272, NFNet{Blocks: [4]int{3, 4, 6, 3},
 		Channels: [4]int{256, 512, 1024, 2048}, Stem: "7x7_pool", StemWidth: 64, Ratio: .25, Activation: "relu"})
 	register("nf_regnet_b1", "NF-RegNet-B1", 256, 284, NFNet{Blocks: [4]int{2, 4, 7, 7},
-		Channels: [4]int{48, 104, 208, 440}, Width: .75, Stem: "3x3", GroupSize: 8, Ratio: 2.25, Features: 1280, Reg: true, Excite: .5, Activation: "silu"})
+		Channels: [4]int{48, 104, 208, 440}, Width: .75, Stem: "3x3", GroupSize: 8, Ratio: 2.25, Features: 1280,
+		Reg: true, Excite: .5, Activation: "silu"})
 }
 
 // NFNet are the options of a residual net without normalisation, whose convolutions have standardised weights.
@@ -227,7 +228,7 @@ func (o NFNet) attention(b layer, name string, x *G.Node) *G.Node {
 	if b.Err() != nil || o.ECA {
 		return b.ECA(name, x)
 	}
-	inner := max(8, int(float64(x.Shape()[1])*o.Excite+4)/8*8)
+	inner := eights(float64(x.Shape()[1]) * o.Excite)
 	return b.SqueezeExcite(name, x, inner, (*nn.Builder).ReLU, (*nn.Builder).Sigmoid)
 }
 

@@ -130,3 +130,16 @@ func TestConvNetEps(t *testing.T) {
 		}
 	}
 }
+
+// timm's RegNets drop branches and features, torchvision's do not.
+func TestRegNetDrops(t *testing.T) {
+	for name, want := range map[string]bool{"regnety_002": true, "regnet_y_400mf": false} {
+		m, err := nn.Build(name, nn.Config{Batch: 2, Size: 32, DropPath: .2, Dropout: .2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m.StochasticDepth != want || m.Dropout != want {
+			t.Errorf("%s drops branches: %t, and features: %t, want %t", name, m.StochasticDepth, m.Dropout, want)
+		}
+	}
+}

@@ -110,7 +110,7 @@ func (o PiT) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	if !o.Distilled {
 		return logits
 	}
-	return b.Map("logits", expr.Arg(0).Add(expr.Arg(1)).Scale(.5), logits, head("head_dist", 1))
+	return b.Map("logits", meanOfTwo, logits, head("head_dist", 1))
 }
 
 // imagePlaces are places of the pixels of images with c channels, [1,c,height,width].

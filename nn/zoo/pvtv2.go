@@ -7,7 +7,6 @@ import (
 	G "gorgonia.org/gorgonia"
 
 	"onlinerna/nn"
-	"onlinerna/nn/op"
 )
 
 func init() {
@@ -119,8 +118,7 @@ func (b layer) reducedAttention(name string, x, image *G.Node, heads, ratio int)
 	s := image.Shape()
 	n, c := s[0], x.Shape()[1]
 	queries := b.Linear(name+".q", x, c)
-	kv := []*G.Node{b.matrix(name+".kv", 2*c, c), b.bias(name+".kv", 2*c)}
-	proj := []*G.Node{b.matrix(name+".proj", c, c), b.bias(name+".proj", c)}
+	kv, proj := b.linearLater(name+".kv", 2*c, c), b.linearLater(name+".proj", c, c)
 	if ratio != 1 {
 		y := b.image(name, x, image)
 		if ratio == 0 {
@@ -133,10 +131,10 @@ func (b layer) reducedAttention(name string, x, image *G.Node, heads, ratio int)
 			x = b.GELU(name+".act", x)
 		}
 	}
-	both := b.Apply(name+".kv", op.Linear{}, append([]*G.Node{x}, kv...)...)
+	both := kv(x)
 	keys, values := b.Slice(name+".keys", both, 1, 0, c), b.Slice(name+".values", both, 1, c, 2*c)
 	y := b.Attention(name+".attention", queries, keys, values, n, nn.Attention{Heads: heads})
-	return b.Apply(name+".proj", op.Linear{}, append([]*G.Node{y}, proj...)...)
+	return proj(y)
 }
 
 // adaptivePool pools images x to size×size pixels, each the mean of a part, as PyTorch's AdaptiveAvgPool2d.

@@ -197,6 +197,11 @@ func (o RegNet) Build(builder *nn.Builder, x *G.Node) *G.Node {
 		n = regNetTimm
 	}
 	x = b.convNorm(n.pair("stem"), x, nn.Conv{Filters: in, Kernel: 3, Stride: 2}, o.act())
+	var drop, dropout float64 // torchvision's has neither
+	if o.Timm {
+		dropout = b.Config().Dropout
+	}
+	done := 0
 	for i, s := range o.stages() {
 		check.that(s.wide >= s.group, "Bottleneck", fmt.Sprintf(
 			"a factor that gives stage %d a group of %d channels: it gives %d", i+1, s.group, s.wide))
@@ -206,7 +211,11 @@ func (o RegNet) Build(builder *nn.Builder, x *G.Node) *G.Node {
 				stride = 2
 			}
 			excited := int(math.RoundToEven(o.Excite * float64(in)))
-			x = o.block(b, n, fmt.Sprintf(n.block, i+1, j+n.first), x, in, s, stride, excited)
+			if o.Timm {
+				drop = b.Config().DropPathAt(done, o.Depth)
+			}
+			x = o.block(b, n, fmt.Sprintf(n.block, i+1, j+n.first), x, in, s, stride, excited, drop)
+			done++
 			in = s.width
 		}
 	}
@@ -216,7 +225,7 @@ func (o RegNet) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	case o.Linear:
 		x = o.act()(b.Builder, "final_conv.act", x)
 	}
-	return b.Linear(n.head, b.GlobalAvgPool("avgpool", x), b.Config().Classes)
+	return b.Linear(n.head, b.Dropout("head.drop", b.GlobalAvgPool("avgpool", x), dropout), b.Config().Classes)
 }
 
 // regNetNames are the names of a RegNet's layers.
@@ -239,9 +248,10 @@ var (
 // pair are the names of a convolution and its normalisation.
 func (n regNetNames) pair(name string) [2]string { return [2]string{name + n.conv, name + n.norm} }
 
-// block is a residual block of a stage, with excited channels of squeeze-and-excitation unless that is 0.
+// block is a residual block of a stage, with excited channels of squeeze-and-excitation unless that is 0. Its branch is
+// dropped with probability drop in Train.
 func (o RegNet) block(b layer, n regNetNames, name string, x *G.Node, in int, s regNetStage,
-	stride, excited int) *G.Node {
+	stride, excited int, drop float64) *G.Node {
 	shortcut := x
 	changes := in != s.width || stride != 1
 	shorten := func() {
@@ -263,7 +273,7 @@ func (o RegNet) block(b layer, n regNetNames, name string, x *G.Node, in int, s 
 		shorten()
 	}
 	if !changes || !o.Linear {
-		y = b.Add(name+".add", shortcut, y)
+		y = b.Add(name+".add", shortcut, b.StochasticDepth(name+".drop_path", y, drop))
 	}
 	if o.Linear {
 		return y

@@ -33,6 +33,7 @@ func init() {
 			Summary:   summary + ", as timm's",
 			Reference: "Gao et al., Res2Net: a new multi-scale backbone architecture, 2021",
 			Resize:    256,
+			Block:     deepStem,
 			Init:      zeroLast(false),
 			Build:     v.net.Build,
 		})

@@ -35,6 +35,7 @@ func init() {
 			Size:          v.size,
 			Resize:        v.resize,
 			Interpolation: v.interpolation,
+			Block:         deepStem,
 			Init:          zeroLast(false),
 			Build:         v.net.Build,
 		})
@@ -80,8 +81,8 @@ func (o ResNeSt) branch(builder *nn.Builder, name string, x *G.Node, width, stri
 	return b.convNorm([2]string{name + ".conv3", name + ".bn3"}, x, nn.Conv{Filters: 4 * width, Kernel: 1}, nil)
 }
 
-// split is a mixture of results of a grouped convolution, each of so many channels. Its weights depend on the means of the
-// images.
+// split is a mixture of results of a grouped convolution, each of so many channels. Its weights depend on the
+// means of the images.
 func (o ResNeSt) split(b layer, name string, x *G.Node, channels int) *G.Node {
 	groups := max(o.Groups, 1)
 	c := nn.Conv{Filters: channels * o.Radix, Kernel: 3, Groups: groups * o.Radix}

@@ -178,9 +178,9 @@ func (o ResNetV2) block(b layer, name string, x *G.Node, channels, stride int, f
 		down.Stride = 1
 	}
 	shortcut, first := x, first && (!o.Basic || stride > 1 || x.Shape()[1] != channels)
-	var kernels []*G.Node
-	if first {
-		kernels = b.Kernels(name+".downsample.conv", x, down)
+	var shorten func(x *G.Node) *G.Node
+	if first { // its parameters are before the normalisation's
+		shorten = b.ConvLater(name+".downsample.conv", x.Shape()[1], down)
 	}
 	x = o.norm(b, name+".norm1", x)
 	if first {
@@ -188,7 +188,7 @@ func (o ResNetV2) block(b layer, name string, x *G.Node, channels, stride int, f
 		if o.AvgDown && stride > 1 {
 			shortcut = b.Pairs(name+".downsample.pool", x)
 		}
-		shortcut = b.Convolve(name+".downsample.conv", shortcut, down, kernels)
+		shortcut = shorten(shortcut)
 	}
 	if o.Basic {
 		x = o.conv(b, name+".conv1", x, nn.Conv{Filters: channels, Kernel: 3, Stride: stride})

@@ -42,7 +42,7 @@ func (b layer) cosineAttention(name string, x *G.Node, w window) *G.Node {
 		used := b.Constant(name+".qkv.used", op.Tensor{Shape: op.Shape{3 * c}, Data: thirds(c, 1, 0, 1)})
 		bias = b.Map(name+".qkv.bias_used", expr.Arg(0).Mul(expr.Arg(1)), b.bias(name+w.qkv, 3*c), used)
 	}
-	proj := []*G.Node{b.matrix(name+w.proj, c, c), b.bias(name+w.proj, c)}
+	proj := b.linearLater(name+w.proj, c, c)
 	if !w.timm {
 		byOffset = b.offsetNet(name, w, table)
 	}
@@ -50,7 +50,7 @@ func (b layer) cosineAttention(name string, x *G.Node, w window) *G.Node {
 	y = b.cosines(name, y, scale, w.heads)
 	y = b.selfAttention(name+".attention", y, s[0]/(w.Rows*w.Columns),
 		nn.Attention{Heads: w.heads, Scale: 1, Dropout: w.dropout}, byOffset)
-	return b.Apply(name+w.proj, op.Linear{}, append([]*G.Node{y}, proj...)...)
+	return proj(y)
 }
 
 // thirds is a, then b, then c, n times each.

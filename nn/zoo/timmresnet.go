@@ -45,6 +45,7 @@ func init() {
 				Size:          v.size,
 				Resize:        v.resize,
 				Interpolation: v.interpolation,
+				Block:         deepStem,
 				Init:          zeroLast(net.Basic),
 				Build:         net.Build,
 			})

@@ -126,7 +126,10 @@ func init() {
 		name        string
 		net         ViT
 		patch, size int
-	}{{"base", vitBase, 16, 224}, {"large", vitLarge, 16, 224}, {"giant", vitGiant, 14, 224}, {"giant", vitGiant, 14, 336}} {
+	}{
+		{"base", vitBase, 16, 224}, {"large", vitLarge, 16, 224}, {"giant", vitGiant, 14, 224},
+		{"giant", vitGiant, 14, 336},
+	} {
 		o := v.net
 		o.Patch, o.Mean, o.ClassBeside, o.NormMean, o.ScaleNorms, o.Eps = v.patch, true, true, true, true, 1e-5
 		o.timm(nn.Architecture{Name: fmt.Sprintf("beit3_%s_patch%d_%d", v.name, v.patch, v.size),
@@ -181,8 +184,8 @@ func deits() {
 		patch int
 		sizes []int
 	}{
-		{"small", vitSmall, 16, []int{224, 384}}, {"medium", vitMedium, 16, []int{224}}, {"base", vitBase, 16, []int{224, 384}},
-		{"large", vitLarge, 16, []int{224, 384}}, {"huge", vitHuge, 14, []int{224}},
+		{"small", vitSmall, 16, []int{224, 384}}, {"medium", vitMedium, 16, []int{224}},
+		{"base", vitBase, 16, []int{224, 384}}, {"large", vitLarge, 16, []int{224, 384}}, {"huge", vitHuge, 14, []int{224}},
 	} {
 		v.net.Patch, v.net.NoEmbedClass, v.net.LayerScale = v.patch, true, 1e-6
 		for _, size := range v.sizes {
@@ -205,7 +208,8 @@ func deits() {
 func means() {
 	const dosovitskiy = "Dosovitskiy et al., An image is worth 16×16 words, 2021"
 	const registers = "Darcet et al., Vision transformers need registers, 2024"
-	const ijepa = "Assran et al., Self-supervised learning from images with a joint-embedding predictive architecture, 2023"
+	const ijepa = "Assran et al., Self-supervised learning from images with a joint-embedding predictive " +
+		"architecture, 2023"
 	base := vitBase
 	base.Heads = 16
 	medium, betwixt := vitMedium, vitBetwixt
@@ -230,7 +234,8 @@ func means() {
 		v.net.timm(a)
 	}
 	scaled := func(v ViT, depth, hidden int) ViT {
-		v.Patch, v.Depth, v.Hidden, v.Mean, v.NormMean, v.NoEmbedClass, v.LayerScale = 16, depth, hidden, true, true, true, 1e-5
+		v.Patch, v.Depth, v.Hidden, v.LayerScale = 16, depth, hidden, 1e-5
+		v.Mean, v.NormMean, v.NoEmbedClass = true, true, true
 		return v
 	}
 	wee, little := ViT{Width: 256, Heads: 4}, ViT{Width: 320, Heads: 5}

@@ -126,12 +126,10 @@ func (b layer) windowBlock(name string, x, image *G.Node, heads, window int, dro
 
 	mlp := name + ".mlp" // its place in the state dict differs
 	norm := b.sharedNorm(mlp+".norm", c, tinyViTEps)
-	expand := []*G.Node{b.matrix(mlp+".fc1", 4*c, c), b.bias(mlp+".fc1", 4*c)}
-	contract := []*G.Node{b.matrix(mlp+".fc2", c, 4*c), b.bias(mlp+".fc2", c)}
+	expand, contract := b.linearLater(mlp+".fc1", 4*c, c), b.linearLater(mlp+".fc2", c, 4*c)
 	x = b.bnConv(name+".local_conv", b.image(name+".local_conv", x, image), nn.Conv{Filters: c, Kernel: 3, Groups: c}, nil)
 	x = b.rows(name, x)
-	y = b.Apply(mlp+".fc1", op.Linear{}, append([]*G.Node{norm("", x)}, expand...)...)
-	y = b.Apply(mlp+".fc2", op.Linear{}, append([]*G.Node{b.GELU(mlp+".act", y)}, contract...)...)
+	y = contract(b.GELU(mlp+".act", expand(norm("", x))))
 	return b.rowResidual(name+".drop_path2", y, x, n, drop)
 }
 

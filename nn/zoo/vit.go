@@ -355,10 +355,7 @@ func (v ViT) attend(b layer, name string, x *G.Node, n int) *G.Node {
 
 // scale multiplies rows x by a trained factor for each element, if the options ask for it.
 func (v ViT) scale(b layer, name string, x *G.Node) *G.Node {
-	if v.LayerScale == 0 {
-		return x
-	}
-	return b.Scale(name, x, b.vector(name+".gamma", v.Width, v.LayerScale))
+	return b.gammas(name, x, v.LayerScale)
 }
 
 // rowResidual adds x, dropping the rows y of whole images, n in all, with probability drop in Train.

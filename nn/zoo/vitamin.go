@@ -9,7 +9,6 @@ import (
 	G "gorgonia.org/gorgonia"
 
 	"onlinerna/nn"
-	"onlinerna/nn/op"
 	"onlinerna/nn/op/expr"
 )
 
@@ -95,13 +94,8 @@ func (o *ViTamin) stem(b layer, name string, x *G.Node) *G.Node {
 			x = o.block(b, fmt.Sprintf("%s.stages.%d.%d", name, i, j), x, o.Channels[i], j == 0)
 		}
 	}
-	c := nn.Param{Name: name + ".pool.proj.weight", Shape: op.Shape{o.Width, o.Channels[1], 3, 3}}
-	c.Init = nn.FanInUniform(c.Shape[1:].Size())
-	weight, bias := b.AddParam(c), b.AddParam(nn.Param{Name: name + ".pool.proj.bias", Shape: op.Shape{o.Width},
-		BiasOrNorm: true, Init: c.Init})
-	x = b.pixelNorm(name+".pool.norm", x)
-	return b.Apply(name+".pool.proj", op.Conv2D{Stride: [2]int{2, 2}, Pad: [2]int{1, 1}, Dilation: [2]int{1, 1}, Groups: 1},
-		x, weight, bias)
+	proj := b.convLater(name+".pool.proj", o.Channels[1], nn.Conv{Filters: o.Width, Kernel: 3, Stride: 2, Bias: true})
+	return proj(b.pixelNorm(name+".pool.norm", x))
 }
 
 // block adds convolutions of 1×1, 3×3, depthwise, and 1×1 pixels to x. The first of a stage halves the extents.
@@ -138,7 +132,7 @@ func (o *ViTamin) perceptron(b layer, name string, x *G.Node) *G.Node {
 func (o ViTamin) initial(p nn.Param) nn.Init {
 	switch {
 	case strings.Contains(p.Name, ".pool.proj."), strings.Contains(p.Name, "norm"):
-		return p.Init
+		return torchInit(p)
 	case strings.HasSuffix(p.Name, ".conv2_kxk.weight"):
 		return nn.Init{Distribution: nn.Normal, Scale: math.Sqrt(2. / 9)}
 	case strings.HasPrefix(p.Name, "patch_embed.") && len(p.Shape) == 4:

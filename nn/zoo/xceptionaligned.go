@@ -36,7 +36,7 @@ func init() {
 			Mean:          half,
 			Std:           half,
 			BatchNormEps:  v.eps,
-			Block:         `^(blocks\.\d+)\.`,
+			Block:         `^(stem|blocks\.\d+)\.`,
 			Init:          torchInit,
 			Build:         v.net.Build,
 		}
@@ -137,7 +137,7 @@ func (o XceptionAligned) block(b layer, name string, x *G.Node, s alignedBlock, 
 	}
 	shorten := func(x *G.Node) *G.Node { return x }
 	if differs { // its parameters are before the normalisation's
-		shorten = b.DeferredConv(name+".shortcut", in, shortcut)
+		shorten = b.ConvLater(name+".shortcut", in, shortcut)
 	}
 	x = b.ReLU(name+".norm.act", b.BatchNorm(name+".norm", x, 1))
 	skip = shorten(x)

@@ -97,6 +97,7 @@ func (o XCiT) places(b layer, x *G.Node) *G.Node {
 		return b.AddParam(nn.Param{Name: name + part, Shape: shape, Init: nn.FanInUniform(2 * wavesEach), BiasOrNorm: true})
 	}
 	weight := param(".weight", o.Width, 2*wavesEach, 1, 1)
+	point := op.Conv2D{Stride: [2]int{1, 1}, Dilation: [2]int{1, 1}, Groups: 1}
 	return b.Apply(name, point, b.Constant("pos_embed.waves", waves(x.Shape()[2], x.Shape()[3])), weight,
 		param(".bias", o.Width))
 }

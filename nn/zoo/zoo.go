@@ -61,20 +61,31 @@ func cifar(a nn.Architecture) {
 // timmBlock finds the blocks of timm's MobileNets and EfficientNets.
 const timmBlock = `^(blocks\.\d+\.\d+)\.`
 
-// timmStage finds the blocks of timm's nets that have stages.
-const timmStage = `^(stages\.\d\.blocks\.\d+)\.`
+// timmStage finds the stem and the blocks of timm's nets that have stages.
+const timmStage = `^(stem|stages\.\d\.blocks\.\d+)\.`
+
+// deepStem finds the convolutions of a ResNet's deep stem, which timm counts as one layer.
+const deepStem = `^(conv1)\.`
 
 // layer is a *nn.Builder with the layers that families share. Sizes are odd and padded such that a stride of 1 keeps
 // the extent.
 type layer struct{ *nn.Builder }
 
-// conv adds a convolution without a bias, name.
-func (b layer) conv(name string, x *G.Node, c nn.Conv) *G.Node {
+// conv adds a padded convolution.
+func (b layer) conv(name string, x *G.Node, c nn.Conv) *G.Node { return b.Conv(name, x, padded(c)) }
+
+// convLater is nn's ConvLater of a padded convolution.
+func (b layer) convLater(name string, channels int, c nn.Conv) func(x *G.Node) *G.Node {
+	return b.ConvLater(name, channels, padded(c))
+}
+
+// padded is c with zeros around its input.
+func padded(c nn.Conv) nn.Conv {
 	c.Pad = (c.Kernel - 1) / 2 * max(c.Dilation, 1)
 	if c.Width > 0 {
 		c.PadWidth = (c.Width - 1) / 2 * max(c.Dilation, 1)
 	}
-	return b.Conv(name, x, c)
+	return c
 }
 
 // norm adds torchvision's Conv2dNormActivation: the convolution name.0, the batch normalisation name.1 and, unless it
@@ -95,24 +106,6 @@ func (b layer) convNorm(names [2]string, x *G.Node, c nn.Conv, act nn.Activation
 // bnConv is convNorm with the names of timm's ConvNormAct and of torchvision's BasicConv2d.
 func (b layer) bnConv(name string, x *G.Node, c nn.Conv, act nn.Activation) *G.Node {
 	return b.convNorm([2]string{name + ".conv", name + ".bn"}, x, c, act)
-}
-
-// point is a 1×1 convolution, for nets whose order of parameters nn's does not have.
-var point = op.Conv2D{Stride: [2]int{1, 1}, Dilation: [2]int{1, 1}, Groups: 1}
-
-// convLater adds the parameters of a convolution without a stride, of images of in channels. The function that it
-// returns applies them.
-func (b layer) convLater(name string, in int, c nn.Conv) func(x *G.Node) *G.Node {
-	groups := max(c.Groups, 1)
-	params := []*G.Node{b.AddParam(nn.Param{Name: name + ".weight", Groups: groups,
-		Shape: op.Shape{c.Filters, in / groups, c.Kernel, c.Kernel}, Init: nn.HeNormal(c.Filters, c.Kernel*c.Kernel)})}
-	if c.Bias {
-		params = append(params, b.AddParam(nn.Param{Name: name + ".bias", Shape: op.Shape{c.Filters}, Groups: groups,
-			Init: nn.FanInUniform(in / groups * c.Kernel * c.Kernel), BiasOrNorm: true}))
-	}
-	o := point
-	o.Groups, o.Pad = groups, [2]int{c.Kernel / 2, c.Kernel / 2}
-	return func(x *G.Node) *G.Node { return b.Apply(name, o, append([]*G.Node{x}, params...)...) }
 }
 
 // pixel is the mean over the pixels of x, as an image of one.
@@ -139,7 +132,7 @@ func (b layer) exciteQuarter(name string, x *G.Node) *G.Node {
 		return nil
 	}
 	names := [2]string{name + ".fc1", name + ".fc2"}
-	return b.excite(names, x, max(8, (x.Shape()[1]+16)/32*8), (*nn.Builder).ReLU, (*nn.Builder).Sigmoid)
+	return b.excite(names, x, eights(float64(x.Shape()[1])/4), (*nn.Builder).ReLU, (*nn.Builder).Sigmoid)
 }
 
 // residual adds x, dropping whole samples of y with probability drop in Train.
@@ -240,6 +233,12 @@ func (b layer) bias(name string, out int) *G.Node {
 	return b.vector(name+".bias", out, 0)
 }
 
+// linearLater adds the parameters of a linear layer. The function that it returns applies them.
+func (b layer) linearLater(name string, out, in int) func(x *G.Node) *G.Node {
+	weight, bias := b.matrix(name, out, in), b.bias(name, out)
+	return func(x *G.Node) *G.Node { return b.Apply(name, op.Linear{}, x, weight, bias) }
+}
+
 // vector adds n numbers that start as initial.
 func (b layer) vector(name string, n int, initial float64) *G.Node {
 	return b.AddParam(nn.Param{Name: name, Shape: op.Shape{n}, BiasOrNorm: true, Init: nn.Init{Scale: initial}})
@@ -262,6 +261,15 @@ func (b layer) times(name string, x, factors *G.Node) *G.Node {
 		return x
 	}
 	return b.Scale(name, x, factors)
+}
+
+// gammas multiplies the channels of rows or images by trained factors name.gamma that start as initial, unless that is
+// 0.
+func (b layer) gammas(name string, x *G.Node, initial float64) *G.Node {
+	if b.Err() != nil || initial == 0 {
+		return x
+	}
+	return b.Scale(name, x, b.vector(name+".gamma", x.Shape()[1], initial))
 }
 
 // scalars adds a factor and a summand that n channels share. They are repeated, since gradients of channels are summed
@@ -369,6 +377,9 @@ func divisibleBy(channels float64, by int) int {
 	}
 	return n
 }
+
+// eights rounds a number of channels to the nearest multiple of 8 that is at least 8.
+func eights(channels float64) int { return max(8, int(channels+4)/8*8) }
 
 // torchInit are PyTorch's own initial values of convolutions, which nets have that set none.
 func torchInit(p nn.Param) nn.Init {

@@ -63,7 +63,8 @@ func TestPublished(t *testing.T) {
 	}
 }
 
-// Each net has the fields that rna models prints. The smallest of a family takes another number of classes and of channels.
+// Each net has the fields that rna models prints. The smallest of a family takes another number of classes and
+// of channels.
 func TestArchitectures(t *testing.T) {
 	smallest := map[string]nn.Architecture{} // by family
 	parameters := func(a nn.Architecture) int {

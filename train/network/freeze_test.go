@@ -158,7 +158,11 @@ func TestLayerDepths(t *testing.T) {
 			"features.15.block.3.1.bias": 15, "features.16.0.weight": 16, "classifier.0.weight": 17, "classifier.3.bias": 18},
 		"mobilenetv3_large_100": {"conv_stem.weight": 0, "blocks.0.0.conv_dw.weight": 1, "blocks.5.2.bn3.bias": 15,
 			"blocks.6.0.conv.weight": 16, "conv_head.weight": 17, "classifier.bias": 18},
-		"lenet": {"conv1.weight": 0, "conv1.bias": 0, "conv2.weight": 1, "fc1.bias": 2, "fc3.weight": 4},
+		"convnext_atto_ols": {"stem.0.weight": 0, "stem.1.weight": 0, "stem.2.bias": 0, "stages.0.blocks.0.gamma": 1},
+		"gcvit_xxtiny":      {"stem.conv1.weight": 0, "stem.down.conv_block.se.fc2.weight": 0, "stem.down.norm2.bias": 0},
+		"nextvit_small":     {"stem.3.norm.bias": 0, "stages.0.blocks.0.norm.weight": 1},
+		"resnet26t":         {"conv1.6.weight": 0, "bn1.bias": 0, "layer1.0.conv1.weight": 1, "fc.bias": 9},
+		"lenet":             {"conv1.weight": 0, "conv1.bias": 0, "conv2.weight": 1, "fc1.bias": 2, "fc3.weight": 4},
 	} {
 		m, err := nn.Build(arch, nn.Config{Batch: 1, Mode: nn.Eval})
 		if err != nil {

@@ -35,7 +35,8 @@ func init() {
 		"efficientvit_narrow": dropping(.2, 0, like("efficientvit_b0", zoo.EfficientViT{Channels: [5]int{8, 8, 16, 24, 32},
 			Blocks: [5]int{1, 2, 1, 1, 1}, HeadWidth: 8, Head: [2]int{48, 40}}.Build)),
 		"efficientvit_large_narrow": dropping(.2, 0, like("efficientvit_l1", zoo.EfficientViT{
-			Channels: [5]int{8, 8, 8, 12, 16}, Blocks: [5]int{1, 1, 1, 1, 1}, HeadWidth: 8, Head: [2]int{48, 40}, Large: true}.Build)),
+			Channels: [5]int{8, 8, 8, 12, 16}, Blocks: [5]int{1, 1, 1, 1, 1}, HeadWidth: 8,
+			Head: [2]int{48, 40}, Large: true}.Build)),
 		"efficientformer_narrow": dropping(.2, .2, like("efficientformer_l1", zoo.EfficientFormer{Blocks: [4]int{1, 1, 1, 3},
 			Channels: [4]int{8, 12, 16, 24}, Attention: 2}.Build)),
 		"efficientformerv2_narrow": dropping(.2, .2, like("efficientformerv2_s0", zoo.EfficientFormerV2{
@@ -52,17 +53,22 @@ func init() {
 		"shvit_narrow": dropping(.2, 0, sized(96, like("shvit_s1", zoo.SHViT{Channels: [3]int{16, 24, 32},
 			Blocks: [3]int{1, 2, 1}, Part: [3]int{0, 9, 12}}.Build))),
 		"repghostnet_narrow": like("repghostnet_100", zoo.GhostNet{Width: .5, Rep: true, Stages: [][]zoo.GhostBlock{
-			{{Kernel: 3, Wide: 16, Out: 16, Stride: 1}}, {{Kernel: 3, Wide: 24, Out: 24, Stride: 2}},
-			{{Kernel: 5, Wide: 36, Out: 40, Stride: 2, Excite: .25}, {Kernel: 3, Wide: 40, Out: 40, Stride: 1, Excite: .25}}}}.Build),
+			{{Kernel: 3, Wide: 16, Out: 16, Stride: 1}},
+			{{Kernel: 3, Wide: 24, Out: 24, Stride: 2}},
+			{{Kernel: 5, Wide: 36, Out: 40, Stride: 2, Excite: .25},
+				{Kernel: 3, Wide: 40, Out: 40, Stride: 1, Excite: .25}}}}.Build),
 		"ghostnetv2_narrow": like("ghostnetv2_100", zoo.GhostNet{Width: .5, Version: 2, Stages: ghostStages}.Build),
 		"ghostnetv3_narrow": like("ghostnetv3_100", zoo.GhostNet{Width: .5, Version: 3, Stages: ghostStages}.Build),
-		"lcnetv2_narrow":    dropping(.2, 0, like("lcnetv2_base", zoo.LCNetV2{Width: .125, Blocks: [4]int{1, 1, 2, 2}}.Build)),
+		"lcnetv2_narrow": dropping(.2, 0, like("lcnetv2_base",
+			zoo.LCNetV2{Width: .125, Blocks: [4]int{1, 1, 2, 2}}.Build)),
 		"swiftformer_narrow": dropping(.2, .2, like("swiftformer_xs",
 			zoo.SwiftFormer{Blocks: [4]int{2, 1, 1, 1}, Channels: [4]int{8, 12, 16, 20}}.Build)),
-		"fastvit_mci_narrow": dropping(0, .1, like("fastvit_mci3", zoo.FastViT{Blocks: []int{1, 1, 1}, Channels: []int{8, 32, 64},
-			MLPRatio: 2, Attention: 2, Excite: []bool{false, true, false}, LargeAct: true, LayerNorm: true, PlainStem: true}.Build)),
+		"fastvit_mci_narrow": dropping(0, .1, like("fastvit_mci3", zoo.FastViT{Blocks: []int{1, 1, 1},
+			Channels: []int{8, 32, 64}, MLPRatio: 2, Attention: 2, Excite: []bool{false, true, false}, LargeAct: true,
+			LayerNorm: true, PlainStem: true}.Build)),
 	})
 }
 
-var ghostStages = [][]zoo.GhostBlock{{{Kernel: 3, Wide: 16, Out: 16, Stride: 1}}, {{Kernel: 3, Wide: 24, Out: 24, Stride: 2}},
+var ghostStages = [][]zoo.GhostBlock{{{Kernel: 3, Wide: 16, Out: 16, Stride: 1}},
+	{{Kernel: 3, Wide: 24, Out: 24, Stride: 2}},
 	{{Kernel: 5, Wide: 40, Out: 40, Stride: 2, Excite: .25}, {Kernel: 3, Wide: 48, Out: 40, Stride: 1}}}
