@@ -111,7 +111,7 @@ func TestBuilderErrors(t *testing.T) {
 		}, []string{"p", "[2 0]"}},
 		{"groups", func(b *Builder, x *G.Node) *G.Node {
 			return b.Conv("c", x, Conv{Filters: 4, Kernel: 1, Groups: 2})
-		}, []string{"layer c", "2 groups", "[2 3 8 8]"}},
+		}, []string{"layer c", "2 groups", "3 channels"}},
 		{"kernel", func(b *Builder, x *G.Node) *G.Node {
 			return b.Conv("c", x, Conv{Filters: 4})
 		}, []string{"layer c", "Kernel:0"}},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -66,6 +67,9 @@ func TestMisspeltNames(t *testing.T) {
 		"lr-find --data mnits": `mnits: no such file or directory, did you mean mnist of "rna get"?`,
 	} {
 		fails(t, strings.Fields(args), want)
+	}
+	if err := os.Mkdir("runs", 0o777); err != nil {
+		t.Fatal(err)
 	}
 	for _, args := range []string{"train --init resnt18.pth", "train --init runs/resnt18", "train --data my/cifr10"} {
 		if _, _, stderr := runRNA(t, strings.Fields(args)...); strings.Contains(stderr, "rna get") {

@@ -45,12 +45,12 @@ func TestInitNet(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect(t, quickly+"-o new --init other.safetensors", `crop_mode "squash"`)
-	if err := os.WriteFile("config.json", []byte(`{"architecture": "resnet26t"}`), 0o644); err != nil {
+	if err := os.WriteFile("config.json", []byte(`{"architecture": "resnet50t"}`), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	for _, command := range []string{quickly + "-o new --init ", "eval --data glyphs --weights "} {
 		fails(t, strings.Fields(command+empty), empty+": its config.json says that the weights are of timm's "+
-			"resnet26t, which is not offered (rna models lists the nets that are)")
+			"resnet50t, which is not offered (rna models lists the nets that are)")
 		fails(t, strings.Fields(command+"other.safetensors"), "the tensors fit conv6: --model conv6 tries it")
 	}
 }

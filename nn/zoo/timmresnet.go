@@ -105,7 +105,7 @@ func timmResNet(name string) (net nn.ResNet, summary string) {
 		summary += " with blurs in place of strides"
 	case "rs":
 		net.Stem, net.AvgDown, net.StemConv, net.Excite = deep, true, true, .25
-		summary += ", deep stem without pooling, pooled shortcuts, squeeze-and-excitation"
+		summary += ", deep stem without pooling, pooled shortcuts, SE"
 	}
 	if f[8] != "" {
 		net.GroupNorm = 32
