@@ -105,6 +105,20 @@ timm's. ~go test ./nn/zoo~ compares parameters, GFLOP and preparation with those
 
 const sizesFile = "../nn/sizes.tsv"
 
+// TestTimm counts the nets here among those of which timm has weights, as README.md does.
+func TestTimm(t *testing.T) {
+	names := strings.Fields(read(t, "../nn/zoo/testdata/timm.txt"))
+	here := 0
+	for _, name := range names {
+		if _, err := nn.Lookup(name); err == nil {
+			here++
+		}
+	}
+	if want := fmt.Sprintf("%d of the %s", here, text.Thousands(len(names))); !strings.Contains(read(t, "../README.md"), want) {
+		t.Errorf("README.md does not say %q", want)
+	}
+}
+
 // listed is README.md's number of nets.
 var listed = regexp.MustCompile(`lists \d+ nets`)
 

@@ -25,8 +25,8 @@ type Conv struct {
 	// zero Width means Kernel and Pad.
 	Width, PadWidth int
 
-	// StdEps standardises the weights w of each filter: (w − mean)/√(variance + StdEps) (Qiao et al. 2019). 0 leaves them
-	// as they are. It is the eps of timm's StdConv2d.
+	// StdEps standardises the weights w of each filter: (w − mean)/√(variance + StdEps) (Qiao et al. 2019). 0 leaves
+	// them as they are. It is the eps of timm's StdConv2d.
 	StdEps float64
 	// Gain multiplies standardised weights by Gain/√(weights of a filter) and by a parameter name.gain [Filters,1,1,1],
 	// which starts as 1. 0 does not. It is the gamma of timm's ScaledStdConv2d.

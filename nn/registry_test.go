@@ -179,10 +179,12 @@ func TestAlias(t *testing.T) {
 		t.Errorf("%q, %v", a.Name, err)
 	}
 	for name, register := range map[string]func(){
-		"a net's name":     func() { Alias("resnet18", "lenet") },
-		"an alias's name":  func() { Alias("another_lenet", "lenet") },
-		"no net":           func() { Alias("lenet5", "lenet4") },
-		"an alias for one": func() { Register(Architecture{Name: "another_lenet", Size: 1, Channels: 1, Classes: 2, Build: lenet}) },
+		"a net's name":    func() { Alias("resnet18", "lenet") },
+		"an alias's name": func() { Alias("another_lenet", "lenet") },
+		"no net":          func() { Alias("lenet5", "lenet4") },
+		"an alias for one": func() {
+			Register(Architecture{Name: "another_lenet", Size: 1, Channels: 1, Classes: 2, Build: lenet})
+		},
 	} {
 		func() {
 			defer func() {

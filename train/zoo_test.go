@@ -12,8 +12,8 @@ import (
 	"onlinerna/train/schedule"
 )
 
-// narrowNets are names of zootest's nets that differ in what a run keeps or ranks exchange: statistics and none,
-// dropout, stochastic depth, parameters that layers share, tables of positions. TestZoo of package network has all nets.
+// narrowNets are names of zootest's nets that differ in the state of a run: with statistics and without, dropout,
+// stochastic depth, parameters that layers share, tables of positions. TestZoo of package network has all nets.
 func narrowNets() []string {
 	if testing.Short() {
 		return []string{"efficientnet_narrow", "shufflenet_v2_narrow"}

@@ -53,8 +53,8 @@ func (r Repo) Folder() string {
 	return filepath.Join("hub", r.Owner, name)
 }
 
-// repoOf is the repository that a path means which is not here, and its folder, "" if it is not downloaded. A path whose
-// first folder is here means a download alone.
+// repoOf is the repository that a missing path means, and its folder, "" if it is not downloaded. A path whose first
+// folder is here means a download alone.
 func repoOf(path string) (r Repo, at string, ok bool) {
 	if r, ok = ParseRepo(path); !ok {
 		return r, "", false

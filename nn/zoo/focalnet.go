@@ -131,8 +131,8 @@ func (o FocalNet) branch(b layer, name, number string, x *G.Node, drop float64, 
 	return b.Add(name+".add"+number, b.StochasticDepth(name+".drop_path"+number, y, drop), x)
 }
 
-// modulate multiplies pixels by what their surroundings contain: the sum of convolved images, each of the one before,
-// and of their mean, times gates.
+// modulate multiplies pixels by their surroundings: the sum of convolved images, each of the one before, and of their
+// mean, times gates.
 func (o FocalNet) modulate(b layer, name string, x *G.Node) *G.Node {
 	if b.Err() != nil {
 		return nil

@@ -118,7 +118,7 @@ func (o XceptionAligned) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	return b.byobHead(x)
 }
 
-// block is a block's result, and x as what it is added to, unless the block is the last.
+// block returns a block's result and its shortcut, to which it is added. The last block has no shortcut.
 func (o XceptionAligned) block(b layer, name string, x *G.Node, s alignedBlock, last bool) (y, skip *G.Node) {
 	if b.Err() != nil {
 		return nil, nil

@@ -1,6 +1,7 @@
-"""Writes published.tsv, the figures that torchvision and timm publish about weights, for TestPublished of package zoo.
+"""Writes timm.txt, the names of nets of which timm has weights, for TestTimm of package docs, and published.tsv, the figures that
+torchvision and timm publish about weights, for TestPublished of package zoo.
 
-Columns: name, parameters, pairs of a multiplication and an addition in 10⁹ (of timm's nets as PyTorch counts them), crop,
+Columns of published.tsv: name, parameters, pairs of a multiplication and an addition in 10⁹ (of timm's nets as PyTorch counts them), crop,
 shorter side before it, interpolation, mean, standard deviation. They are those of the default weights.
 
 torchvision's GoogLeNet and Inception transform their input: mean and standard deviation are those of the pixels that the
@@ -13,7 +14,7 @@ from types import SimpleNamespace
 
 import torch
 from make import GROUPS, TIMM
-from timm import create_model
+from timm import create_model, list_models
 from timm.layers import BlurPool2d
 from timm.models import get_pretrained_cfg
 from torch.utils.flop_counter import FlopCounterMode
@@ -60,7 +61,10 @@ def text(x):
     return ",".join(map(text, x)) if isinstance(x, (list, tuple)) else str(x).removesuffix(".0")
 
 
-with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "published.tsv"), "w") as f:
+HERE = os.path.dirname(os.path.abspath(__file__))
+with open(os.path.join(HERE, "timm.txt"), "w") as f:
+    f.writelines(name + "\n" for name in list_models() if list_models(name, pretrained=True))
+with open(os.path.join(HERE, "published.tsv"), "w") as f:
     for name in sorted(models.list_models(module=models)):
         f.write("\t".join([name] + [text(x) for x in torchvision(name)]) + "\n")
     for name in TIMM:
