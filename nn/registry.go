@@ -3,6 +3,7 @@ package nn
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -132,6 +133,13 @@ func Architectures() []Architecture {
 	registry.RLock()
 	defer registry.RUnlock()
 	return slices.Clone(registry.archs)
+}
+
+// Aliases are the names by alias.
+func Aliases() map[string]string {
+	registry.RLock()
+	defer registry.RUnlock()
+	return maps.Clone(registry.aliases)
 }
 
 // Lookup finds an architecture by name or alias. The error for an unknown one suggests the nearest, or lists all.

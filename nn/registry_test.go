@@ -178,6 +178,9 @@ func TestAlias(t *testing.T) {
 	if a, err := Lookup("another_lenet"); err != nil || a.Name != "lenet" {
 		t.Errorf("%q, %v", a.Name, err)
 	}
+	if got := Aliases()["another_lenet"]; got != "lenet" {
+		t.Errorf("the alias is %q", got)
+	}
 	for name, register := range map[string]func(){
 		"a net's name":    func() { Alias("resnet18", "lenet") },
 		"an alias's name": func() { Alias("another_lenet", "lenet") },

@@ -183,6 +183,9 @@ func TestModelsAndVersion(t *testing.T) {
 	if out := mustRun(t, "models", "vgg1?"); strings.Count(out, "\nvgg") != 4 || strings.Contains(out, "vgg11_bn") {
 		t.Errorf("models by a pattern: %s", out)
 	}
+	if out := mustRun(t, "models", "swin_tiny*7_224"); out != "swin_tiny_patch4_window7_224 is swin_t\n" {
+		t.Errorf("models by a pattern of aliases: %q", out)
+	}
 	fails(t, []string{"models", "vgg*x"}, "no model has a name that matches vgg*x")
 	fails(t, []string{"models", "--family", "vgg", "resnet*"}, "no model of the family vgg has a name that matches")
 	fails(t, []string{"models", "vgg[1"}, `pattern "vgg[1"`)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -104,7 +105,13 @@ func listModels(out io.Writer, family, pattern string) error {
 			references = append(references, a.Reference)
 		}
 	}
-	if len(rows) == 1 {
+	aliases := nn.Aliases()
+	maps.DeleteFunc(aliases, func(alias, name string) bool {
+		matched, _ := path.Match(pattern, alias)
+		a, _ := nn.Lookup(name)
+		return !matched || family != "" && a.Family != family
+	})
+	if len(rows) == 1 && len(aliases) == 0 {
 		of := ""
 		if family != "" {
 			of = " of the family " + family
@@ -112,7 +119,13 @@ func listModels(out io.Writer, family, pattern string) error {
 		return fmt.Errorf("no model%s has a name that matches %s", of, pattern)
 	}
 	page := terminal.NewPage(out)
-	page.List(rows)
+	if len(rows) > 1 {
+		page.List(rows)
+		page.WriteString(strings.Repeat("\n", min(len(aliases), 1)))
+	}
+	for _, alias := range slices.Sorted(maps.Keys(aliases)) {
+		fmt.Fprintf(page, "%s is %s\n", alias, aliases[alias])
+	}
 	if family == "" && pattern == "" {
 		fmt.Fprintf(page, "\nFamilies: %s.\n\"rna models --family vgg\" lists one, \"rna models 'vit_*'\" lists by name, "+
 			"\"rna models vgg16\" describes a model.\n", strings.Join(families(), ", "))
