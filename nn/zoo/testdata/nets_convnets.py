@@ -171,3 +171,6 @@ TIMM |= {f"rexnet{name}": ({}, 2, 96) for name in ("_100", "_130", "_150", "_200
 TIMM |= {f"inception_next_{size}": ({}, 2, 96) for size in ("atto", "tiny", "small", "base")}
 TIMM |= {f"hgnet_{size}": ({}, 2, 96) for size in ("tiny", "small", "base")}
 TIMM |= {f"regnet{size}": ({}, 2, 96) for size in ("y_640", "y_2560", "z_040", "z_040_h")}
+
+# They compute all tokens, of which they use one.
+UNCOUNTED = {f"resnet{size}_clip" for size in ("50", "101", "50x4", "50x16", "50x64")}

@@ -147,3 +147,6 @@ TIMM |= {f"ghostnetv{version}": ({}, 2, 64) for version in ("2_100", "2_130", "2
 TIMM |= {f"lcnetv2_{size}": ({}, 2, 64) for size in ("small", "base", "large")}
 TIMM |= {f"swiftformer_{size}": ({}, 2, 64) for size in ("xs", "s", "l1", "l3")}
 TIMM |= {f"fastvit_mci{i}": ({}, 2, 64) for i in range(5)}
+
+# Blurs are convolutions in timm and means here, and PyTorch does not count bilinear interpolation.
+UNCOUNTED = {"mobilenetv4_conv_blur_medium"} | {f"efficientformerv2_{size}" for size in ("s0", "s1", "s2", "l")}

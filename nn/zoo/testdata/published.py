@@ -15,7 +15,6 @@ from types import SimpleNamespace
 import torch
 from make import GROUPS, TIMM
 from timm import create_model, list_models
-from timm.layers import BlurPool2d
 from timm.models import get_pretrained_cfg
 from torch.utils.flop_counter import FlopCounterMode
 from torchvision import models
@@ -51,10 +50,8 @@ def timm(name):
     params = sum(p.numel() for p in net.parameters())
     with FlopCounterMode(display=False) as counter:
         net(torch.empty(1, *c.input_size, device="meta"))
-    # Blurs are convolutions there and means here; bilinear interpolation is not counted there; CLIP's ResNets compute more tokens than they use.
-    other = name.endswith("_clip") or any(isinstance(m, (BlurPool2d, torch.nn.Upsample)) for m in net.modules()) or any(
-        name in getattr(g, "UNCOUNTED", ()) for g in GROUPS)
-    return [params, "" if other else f"{counter.get_total_flops() / 2e9:.3f}", size, math.floor(size / c.crop_pct), c.interpolation, c.mean, c.std]
+    counted = not any(name in getattr(g, "UNCOUNTED", ()) for g in GROUPS)
+    return [params, f"{counter.get_total_flops() / 2e9:.3f}" if counted else "", size, math.floor(size / c.crop_pct), c.interpolation, c.mean, c.std]
 
 
 def text(x):
