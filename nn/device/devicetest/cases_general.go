@@ -1,6 +1,8 @@
 package devicetest
 
 import (
+	"math"
+	"math/rand/v2"
 	"slices"
 
 	"onlinerna/nn/op"
@@ -90,7 +92,7 @@ func moveCases() []opCase {
 func reduceCases() []opCase {
 	var all []opCase
 	for _, s := range []op.Shape{{2, 3, 7, 7}, {3, 5, 1, 1}, {2, 33, 5, 4}, {3, 10}, {1, 1}, {16, 1000}, {7},
-		{2, 3, 1, 4, 5}, {300, 33}, {6, 50, 64}} {
+		{2, 3, 1, 4, 5}, {300, 33}, {6, 50, 64}, {5, 1100}} {
 		var subsets [][]int
 		for bits := range 1 << len(s) {
 			var axes []int
@@ -107,6 +109,13 @@ func reduceCases() []opCase {
 					alike: by == op.Mean})
 			}
 		}
+	}
+	sick := func(r *rand.Rand, x []float64) {
+		uniform(-1, 1)(r, x)
+		x[5], x[47] = math.NaN(), math.Inf(-1)
+	}
+	for _, axes := range [][]int{{0}, {1}, {2}, {0, 2}} {
+		all = append(all, opCase{op: op.Reduce{By: op.Max, Axes: axes}, in: []operand{data(sick, 3, 4, 20)}})
 	}
 	return all
 }

@@ -4,11 +4,13 @@ import (
 	"math"
 	"slices"
 
+	"onlinerna/nn/device/cpu/internal/vec"
 	"onlinerna/nn/device/cpu/internal/work"
 	"onlinerna/nn/op"
 )
 
-// reduce sums in float64. Workers share the elements of the result; one worker sums each, in storage order.
+// reduce sums in float64. Workers share the elements of the result; one worker sums each, in storage order: alone, or
+// beside those that are next to it in memory.
 func reduce(s work.Step, o op.Reduce) (*work.Lowering, error) {
 	shape, x, y := s.InType(0).Shape, work.Strides(s.InValue(0)), work.DataStrides(s.OutType())
 	var kept, summed []axis
@@ -25,6 +27,9 @@ func reduce(s work.Step, o op.Reduce) (*work.Lowering, error) {
 	for _, list := range [][]axis{kept, summed} {
 		slices.SortFunc(list, func(a, b axis) int { return b.x - a.x })
 	}
+	if n := len(kept) - 1; n >= 0 && len(summed) > 0 && kept[n].x == 1 && kept[n].y == 1 {
+		return reduceRows(s, o, kept[:n], summed, kept[n].n), nil
+	}
 	count := o.Count(shape)
 	rows := s.OutType().Shape.Size()
 	each := max(1, work.ElementBlock/count)
@@ -32,11 +37,7 @@ func reduce(s work.Step, o op.Reduce) (*work.Lowering, error) {
 		src, dst := st.Floats(s.In[0]), st.Floats(s.Out)
 		return []work.Phase{{Blocks: work.Ceil(rows, each), Run: func(_, block int) {
 			for i := block * each; i < min((block+1)*each, rows); i++ {
-				from, to, rest := 0, 0, i
-				for k := len(kept) - 1; k >= 0; k-- {
-					a := kept[k]
-					from, to, rest = from+rest%a.n*a.x, to+rest%a.n*a.y, rest/a.n
-				}
+				from, to := places(kept, i)
 				switch o.By {
 				case op.Max:
 					dst[to] = float32(largest(src, from, summed, math.Inf(-1)))
@@ -52,6 +53,75 @@ func reduce(s work.Step, o op.Reduce) (*work.Lowering, error) {
 
 // axis is a dimension with the strides of operand and result.
 type axis struct{ n, x, y int }
+
+// places are those of element i of the axes in the operand and in the result.
+func places(axes []axis, i int) (from, to int) {
+	for _, a := range slices.Backward(axes) {
+		from, to, i = from+i%a.n*a.x, to+i%a.n*a.y, i/a.n
+	}
+	return from, to
+}
+
+// reduceRows combines rows of width elements, a row of the result for each element of the other kept axes.
+func reduceRows(s work.Step, o op.Reduce, kept, summed []axis, width int) *work.Lowering {
+	const tile = 1 << 10
+	outer, last := summed[:len(summed)-1], summed[len(summed)-1]
+	rows, times, tiles := extent(kept), extent(outer), work.Ceil(width, tile)
+	each := max(1, work.ElementBlock/(min(width, tile)*times*last.n))
+	size, divisor := vec.Padded(min(width, tile)), 1.0
+	switch o.By {
+	case op.Max:
+		size = 0
+	case op.Mean:
+		divisor = float64(times * last.n)
+	}
+	var r work.Room
+	part := r.Doubles(rows * tiles * size)
+	l := work.Data(s, func(st *work.Storage) []work.Phase {
+		src, dst, all, k := st.Floats(s.In[0]), st.Floats(s.Out), st.Scratch64(part), vec.For(st.Level)
+		return []work.Phase{{Blocks: work.Ceil(rows*tiles, each), Run: func(_, block int) {
+			for i := block * each; i < min((block+1)*each, rows*tiles); i++ {
+				from, to := places(kept, i/tiles)
+				lo := i % tiles * tile
+				row, sums := dst[to+lo:][:min(tile, width-lo)], all[i*size:][:size]
+				k.Fill(row, float32(math.Inf(-1)))
+				clear(sums)
+				for t := range times {
+					at, _ := places(outer, t)
+					x := src[from+lo+at:]
+					if o.By == op.Max {
+						raise(row, x, last)
+					} else {
+						k.Sums(sums, x, len(row), last.x, last.n)
+					}
+				}
+				for c := range sums[:min(size, len(row))] {
+					row[c] = float32(sums[c] / divisor)
+				}
+			}
+		}}}
+	})
+	l.Workspace = r.Bytes
+	return l
+}
+
+// extent is the number of elements of axes.
+func extent(axes []axis) int {
+	n := 1
+	for _, a := range axes {
+		n *= a.n
+	}
+	return n
+}
+
+// raise sets the elements of row to their maxima with those of rows of x, or to NaN.
+func raise(row, x []float32, rows axis) {
+	for i := range rows.n {
+		for c, v := range x[i*rows.x:][:len(row)] {
+			row[c] = max(row[c], v)
+		}
+	}
+}
 
 // total adds elements to sum.
 func total(x []float32, from int, axes []axis, sum float64) float64 {

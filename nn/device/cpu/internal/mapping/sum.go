@@ -20,14 +20,28 @@ func sumTo(s work.Step, o op.SumTo) (*work.Lowering, error) {
 	axes := o.Axes(x)
 	samples, channels, pixels := x.Shape.Extents()
 	ord := orderOf(x.Shape, work.Layout(x, device.Data))
-	if axes == op.Samples|op.Channels && ord.last {
-		return sumPixels(s, samples, channels, pixels), nil
+	kept := axes // and those of one element
+	for i, n := range []int{samples, channels, pixels} {
+		if n == 1 {
+			kept |= 1 << i
+		}
 	}
-	if axes == op.Channels|op.Pixels {
-		return sumSamples(s, samples, channels*pixels), nil
-	}
-	if axes == op.Samples {
+	inner, extent := ord.inner()
+	switch {
+	case kept == op.All&^inner:
+		return sumRows(s, samples*channels*pixels/extent, extent), nil
+	case kept == op.Samples:
 		return sumRows(s, samples, channels*pixels), nil
+	case kept == 0:
+		return sumRows(s, 1, samples*channels*pixels), nil
+	case kept == op.Samples|op.Channels: // channels are innermost
+		return sumPixels(s, samples, channels, pixels), nil
+	case kept == op.Samples|op.Pixels: // pixels are innermost
+		return sumPixels(s, samples, pixels, channels), nil
+	case kept == op.Channels|op.Pixels:
+		return sumSamples(s, samples, channels*pixels), nil
+	case kept == op.Channels && ord.last:
+		return sumPixels(s, 1, channels, samples*pixels), nil
 	}
 	blocks := 1
 	if axes&op.Samples != 0 {
@@ -55,8 +69,8 @@ func sumTo(s work.Step, o op.SumTo) (*work.Lowering, error) {
 	return l, nil
 }
 
-// sumPixels sums channels-last operands over the pixels of each sample and channel, as in the gradient of
-// squeeze-and-excite's scaling.
+// sumPixels sums each sample over its pixels, whose channels are innermost, as in the gradient of squeeze-and-excite's
+// scaling.
 func sumPixels(s work.Step, samples, channels, pixels int) *work.Lowering {
 	var r work.Room
 	sums := nhwc.NewImageSums(&r, samples, pixels, channels)
@@ -123,17 +137,45 @@ func (c Chain) summed(f *lower.Flow, workers int) []work.Match {
 	}}}
 }
 
-// sumRows sums the size elements of each sample, as in the gradient of a factor of rows.
-func sumRows(s work.Step, samples, size int) *work.Lowering {
+// sumRows sums each row of size elements, as in the gradient of a factor of rows.
+func sumRows(s work.Step, rows, size int) *work.Lowering {
 	each := max(1, work.ElementBlock/size)
+	if size > 2*work.ElementBlock {
+		return sumLong(s, rows, size)
+	}
 	return work.Data(s, func(st *work.Storage) []work.Phase {
 		src, dst := st.Floats(s.In[0]), st.Floats(s.Out)
-		return []work.Phase{{Blocks: work.Ceil(samples, each), Run: func(_, block int) {
-			for i := block * each; i < min((block+1)*each, samples); i++ {
+		return []work.Phase{{Blocks: work.Ceil(rows, each), Run: func(_, block int) {
+			for i := block * each; i < min((block+1)*each, rows); i++ {
 				dst[i] = float32(sumOf(src[i*size:][:size]))
 			}
 		}}}
 	})
+}
+
+// sumLong sums rows that workers share.
+func sumLong(s work.Step, rows, size int) *work.Lowering {
+	var r work.Room
+	parts := work.Ceil(size, work.ElementBlock)
+	sums := r.Doubles(rows * parts)
+	l := work.Data(s, func(st *work.Storage) []work.Phase {
+		src, dst, all := st.Floats(s.In[0]), st.Floats(s.Out), st.Scratch64(sums)
+		return []work.Phase{{Blocks: rows * parts, Run: func(_, block int) {
+			lo := block % parts * work.ElementBlock
+			row := src[block/parts*size:][:size]
+			all[block] = sumOf(row[lo:min(lo+work.ElementBlock, size)])
+		}}, {Blocks: 1, Run: func(_, _ int) {
+			for i := range dst[:rows] {
+				sum := 0.0
+				for _, v := range all[i*parts:][:parts] {
+					sum += v
+				}
+				dst[i] = float32(sum)
+			}
+		}}}
+	})
+	l.Workspace = r.Bytes
+	return l
 }
 
 // sumOf adds four sums, each of every fourth element: a sum waits for the one before.

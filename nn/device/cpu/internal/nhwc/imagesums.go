@@ -8,19 +8,22 @@ import (
 // ImageSums adds up the pixels of each image and channel in float64.
 type ImageSums struct {
 	images, pixels, channels int
-	tile                     int // channels of a block
+	part                     int // pixels of a block
 	sums                     work.Part
 }
 
 // NewImageSums reserves its scratch in r.
 func NewImageSums(r *work.Room, images, pixels, channels int) *ImageSums {
-	const few, narrow = 8, 64 // images that need more blocks, and the channels of these
-	tile := SumTile
+	const few, most = 8, 32 // images that need more blocks, and the blocks of one
+	s := &ImageSums{images: images, pixels: pixels, channels: channels, part: pixels}
 	if images < few {
-		tile = narrow
+		s.part = max(1, work.Ceil(pixels, most), sumElements/min(channels, SumTile))
 	}
-	return &ImageSums{images, pixels, channels, tile, r.Doubles(images * vec.Padded(channels))}
+	s.sums = r.Doubles(images * s.parts() * vec.Padded(channels))
+	return s
 }
+
+func (s *ImageSums) parts() int { return work.Ceil(s.pixels, s.part) }
 
 // rows is the number of pixels that are summed at a time; a piece covers their span.
 func (s *ImageSums) rows() int  { return max(1, sumChunk/s.channels) }
@@ -46,27 +49,45 @@ func (s *ImageSums) Phases(st *work.Storage, x *work.Pieces, finish func(i int, 
 func (s *ImageSums) PhasesOf(st *work.Storage, elements int,
 	part func(worker, from, rows, width, stride int) []float32, finish func(i int, sum float64)) []work.Phase {
 	k, all := vec.For(st.Level), st.Scratch64(s.sums)
-	return s.each(all, max(1, elements/min(s.channels, s.tile)), func(worker int, m Summed) {
+	return s.each(all, max(1, elements/min(s.channels, SumTile)), func(worker int, m Summed) {
 		k.Sums(m.First, part(worker, m.From, m.Rows, m.Width, m.Stride), m.Width, m.Width, m.Rows)
 	}, finish)
 }
 
-// each is the phase in which add sums a few pixels of an image, or columns of them, at a time. Their cache lines are
+// each has the phases in which add sums a few pixels of an image, or columns of them, at a time. Their cache lines are
 // then still cached when other columns are summed. finish receives the sums.
 func (s *ImageSums) each(all []float64, rows int, add func(worker int, m Summed),
 	finish func(i int, sum float64)) []work.Phase {
-	tiles, stride := work.Ceil(s.channels, s.tile), vec.Padded(s.channels)
-	return []work.Phase{{Blocks: s.images * tiles, Run: func(worker, block int) {
-		n, lo := block/tiles, block%tiles*s.tile
-		hi := min(lo+s.tile, s.channels)
-		m := Summed{First: all[n*stride:][lo:vec.Padded(hi)], Width: hi - lo, Stride: s.channels}
+	parts, tiles, stride := s.parts(), work.Ceil(s.channels, SumTile), vec.Padded(s.channels)
+	phases := []work.Phase{{Blocks: s.images * parts * tiles, Run: func(worker, block int) {
+		at, lo := block/tiles, block%tiles*SumTile
+		hi := min(lo+SumTile, s.channels)
+		m := Summed{First: all[at*stride:][lo:vec.Padded(hi)], Width: hi - lo, Stride: s.channels}
 		clear(m.First)
-		for p := 0; p < s.pixels; p += rows {
-			m.From, m.Rows = (n*s.pixels+p)*s.channels+lo, min(rows, s.pixels-p)
+		n, from := at/parts, at%parts*s.part
+		end := min(from+s.part, s.pixels)
+		for p := from; p < end; p += rows {
+			m.From, m.Rows = (n*s.pixels+p)*s.channels+lo, min(rows, end-p)
 			add(worker, m)
 		}
-		for i, v := range m.First[:hi-lo] {
-			finish(n*s.channels+lo+i, v)
+		if parts == 1 {
+			for i, v := range m.First[:hi-lo] {
+				finish(n*s.channels+lo+i, v)
+			}
 		}
 	}}}
+	if parts == 1 {
+		return phases
+	}
+	groups := work.Ceil(s.channels, ChannelTile)
+	return append(phases, work.Phase{Blocks: s.images * groups, Run: func(_, block int) {
+		n, lo := block/groups, block%groups*ChannelTile
+		for c := lo; c < min(lo+ChannelTile, s.channels); c++ {
+			sum := 0.0
+			for part := range parts {
+				sum += all[(n*parts+part)*stride+c]
+			}
+			finish(n*s.channels+c, sum)
+		}
+	}})
 }
