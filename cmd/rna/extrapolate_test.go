@@ -103,6 +103,10 @@ func TestExtrapolateMistakes(t *testing.T) {
 	files := checkpoints(".safetensors")
 	other := filepath.Join("..", "..", "train", "extrapolate", "testdata", "golden.safetensors")
 	attack := filepath.Join("..", "..", "train", "torchfile", "testdata", "attack.pt")
+	same := filepath.Join(t.TempDir(), "same.safetensors")
+	if b, err := os.ReadFile(files[0]); err != nil || os.WriteFile(same, b, 0o666) != nil {
+		t.Fatal(err, same)
+	}
 	for _, c := range []struct {
 		args   []string
 		status int
@@ -122,13 +126,14 @@ func TestExtrapolateMistakes(t *testing.T) {
 		{[]string{"-o", out, files[0]}, 1, "two or more"},
 		{[]string{"-o", out, files[0], files[0]}, 1, "given twice"},
 		{[]string{"-o", files[0], files[0], files[1]}, 2, "name another output"},
+		{[]string{"-o", out, files[0], same}, 1, "no extrapolation"},
 		{[]string{"-o", out, files[0], other}, 1, "do not hold the same tensors"},
 		{[]string{"-o", out, files[0], attack}, 1, "system"},
 		{[]string{"-o", out, files[0], filepath.Join(dir, "none.pt")}, 1, "none.pt"},
 		{[]string{"-o", filepath.Join(dir, "none", "out"), files[0], files[1]}, 2, "none"},
 	} {
 		status, _, stderr := runRNA(t, append([]string{"extrapolate"}, c.args...)...)
-		if status != c.status || !strings.Contains(stderr, c.want) {
+		if status != c.status || !strings.Contains(stderr, c.want) || strings.HasPrefix(stderr, "rna: rna:") {
 			t.Errorf("%v: status %d, stderr %q, want %d and %q", c.args, status, stderr, c.status, c.want)
 		}
 	}

@@ -18,6 +18,9 @@ func TestParseRepo(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, got, ok)
 		}
 	}
+	if got, ok := ParseRepo("google/vit@main"); !ok || got != (Repo{Owner: "google", Name: "vit"}) {
+		t.Errorf("google/vit@main: %+v, %v", got, ok)
+	}
 	for _, name := range []string{"resnet50", "a/b/c", "/a/b", "./a", "../a", "a/..", "a/b..c", "a/b@../c",
 		"a/b@", "a/b@v1.", "a/b.", "a/", "a/last.pt", "a/model.safetensors", "a/cat.JPG", `a\b`, "a/b c", "https://a/b", ""} {
 		if got, ok := ParseRepo(name); ok {

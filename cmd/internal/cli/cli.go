@@ -89,6 +89,7 @@ func Run(ctx context.Context, root *cobra.Command, args []string, stdout, stderr
 		return e.ExitStatus()
 	}
 	if message != "" {
+		message = strings.TrimPrefix(message, "rna: ") // package rna says it too
 		message = terminal.StyleOf(stderr).Error("rna:") + " " + text.PrintableLines(message)
 		fmt.Fprintln(stderr, terminal.Wrap(stderr, message, "  "))
 	}
