@@ -119,6 +119,9 @@ func (o *Options) outputs(file *statedict.File, model string, classes int) (int,
 // resolve lets the command line override the file.
 func (o *Options) resolve(file *statedict.File, m *network.Meta) error {
 	if o.Model != "" {
+		if other(m.Model, o.Model) {
+			m.ImageSize, m.ValResize = 0, 0
+		}
 		m.Model = o.Model
 	}
 	if m.Model == "" {
@@ -155,6 +158,13 @@ func (o *Options) resolve(file *statedict.File, m *network.Meta) error {
 		m.Std = o.Std
 	}
 	return nil
+}
+
+// other reports whether a model is another than the one that a file names, such as one for larger images.
+func other(named, model string) bool {
+	a, err := nn.Lookup(model)
+	b, unknown := nn.Lookup(named)
+	return err == nil && unknown == nil && a.Name != b.Name
 }
 
 // Fill sets unknown values from the data's profile. Photos are prepared as for the net's published weights: those of

@@ -96,6 +96,8 @@ func (n *Network) load(f *statedict.File, fresh []string) (err error) {
 		case e.Kind == nn.Parameter:
 			if g, ok := gridsOf(n.model, e, t.Shape); ok {
 				err = n.loadPositions(f, t, e, g)
+			} else if r, ok := tableOf(e, t.Shape); ok {
+				err = n.loadTable(f, t, e, r)
 			} else if places, ok := n.classPlace(f, e); ok {
 				err = n.loadClass(f, t, places, e)
 			} else {
@@ -248,7 +250,11 @@ func extent1(shape []int) int {
 // file have the names that it gives them.
 func (n *Network) compare(f, file *statedict.File, l Loaded) error {
 	want := map[string]nn.Entry{}
-	resizes := func(e nn.Entry, shape []int) bool { _, ok := gridsOf(n.model, e, shape); return ok }
+	resizes := func(e nn.Entry, shape []int) bool {
+		_, grid := gridsOf(n.model, e, shape)
+		_, table := tableOf(e, shape)
+		return grid || table
+	}
 	var diff []string
 	for _, e := range n.model.StateDict() {
 		want[e.Name] = e
@@ -261,7 +267,7 @@ func (n *Network) compare(f, file *statedict.File, l Loaded) error {
 		case !ok && (whole || e.Kind == nn.Buffer): // older files lack it
 		case !ok:
 			diff = append(diff, fmt.Sprintf("%s%v is missing", e.Name, e.Shape))
-		case resizes(e, t.Shape):
+		case e.Kind == nn.Buffer || resizes(e, t.Shape): // the model has its own buffers
 		case !alike(t.Shape, e.Shape):
 			diff = append(diff, fmt.Sprintf("%s is %v, the model has %v", e.Name, op.Shape(t.Shape), e.Shape))
 		case whole && !t.DType.Integer():

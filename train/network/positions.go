@@ -31,18 +31,20 @@ func gridsOf(m *nn.Model, e nn.Entry, t []int) (g grids, ok bool) {
 	if rows == own[0] {
 		return g, false
 	}
-	side := func(rows int) int {
-		n := int(math.Sqrt(float64(max(rows, 0))))
-		if n*n != rows {
-			return 0
-		}
-		return n
-	}
-	g.from, g.to = side(rows-p.First), side(own[0]-p.First)
+	g.from, g.to = root(rows-p.First), root(own[0]-p.First)
 	if p.Class != "" && g.from == 0 {
-		g.from, g.class = side(rows-p.First-1), true
+		g.from, g.class = root(rows-p.First-1), true
 	}
 	return g, g.from > 0 && g.to > 0
+}
+
+// root is the side of a square of n, 0 if n is no square.
+func root(n int) int {
+	side := int(math.Sqrt(float64(max(n, 0))))
+	if side*side != n {
+		return 0
+	}
+	return side
 }
 
 // loadPositions reads positions and resizes their grid to the model's.
@@ -95,10 +97,13 @@ func (n *Network) loadClass(f *statedict.File, t, places statedict.Tensor, e nn.
 	return n.upload(n.Params, n.params[e.Index], op.Tensor{Shape: e.Shape, Data: x})
 }
 
-// bicubic resizes an image of from×from pixels with c channels to to×to. Where it shrinks, the kernel is as much wider:
-// PyTorch's interpolate with mode bicubic and antialias, by which timm resizes positions.
-func bicubic(x []float64, from, to, c int) []float64 {
-	weights := make([][]float64, to) // of all elements, for each of the result
+// bicubic resizes an image of from×from pixels with c channels to to×to, as timm resizes positions.
+func bicubic(x []float64, from, to, c int) []float64 { return resample(x, keys(from, to), c) }
+
+// keys are the weights of the elements of a row, for each element of one of to elements. Where the row shrinks, the
+// kernel is as much wider: PyTorch's interpolate with mode bicubic and antialias.
+func keys(from, to int) [][]float64 {
+	weights := make([][]float64, to)
 	scale := float64(from) / float64(to)
 	wide := max(scale, 1)
 	for i := range weights {
@@ -112,6 +117,12 @@ func bicubic(x []float64, from, to, c int) []float64 {
 			weights[i][k] /= sum
 		}
 	}
+	return weights
+}
+
+// resample applies weights, a row for each of the result, to the rows and columns of a square image with c channels.
+func resample(x []float64, weights [][]float64, c int) []float64 {
+	from, to := len(weights[0]), len(weights)
 	across := make([]float64, from*to*c)
 	for row := range from {
 		for i, w := range weights {
@@ -144,7 +155,7 @@ func cubic(x float64) float64 {
 	return 0
 }
 
-// resized describes positions that loading resizes, "" if there are none.
+// resized describes positions and tables of relative ones that loading resizes, "" if there are none.
 func (n *Network) resized(f *statedict.File) string {
 	for _, e := range n.model.StateDict() {
 		if t, ok := f.Lookup(e.Name); ok {
@@ -153,5 +164,5 @@ func (n *Network) resized(f *statedict.File) string {
 			}
 		}
 	}
-	return ""
+	return n.tables(f)
 }
