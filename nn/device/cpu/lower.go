@@ -68,9 +68,10 @@ func (d *Device) Whole(c op.Composite, in []op.Type) bool {
 	return rows.Whole(c, in)
 }
 
-// Rewrite implements device.Rewriter: expressions spread gradients of global pools over the pixels, and results of
-// batch normalisation are computed again for gradients of activations.
+// Rewrite implements device.Rewriter: gradients of slices are joined, expressions spread gradients of global pools over
+// the pixels, and results of batch normalisation are computed again for gradients of activations.
 func (d *Device) Rewrite(p *device.Program) {
+	lower.JoinPads(p)
 	pool.Spread(p)
 	norm.Again(p)
 }
