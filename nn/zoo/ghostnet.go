@@ -252,27 +252,13 @@ func (b layer) ghostGate(name string, y, x *G.Node) *G.Node {
 	return b.Map(name+".gated", expr.Arg(0).Mul(expr.Arg(1)), y, g)
 }
 
-// enlarged repeats each pixel of images factor×factor times.
-func (b layer) enlarged(name string, x *G.Node, factor int) *G.Node {
-	if b.Err() != nil {
-		return nil
-	}
-	s := x.Shape()
-	lines := s[0] * s[1] * s[2]
-	x = b.Expand(name+".repeated", b.Reshape(name+".pixels", x, lines, 1, s[3], 1, 1), lines, factor, s[3], factor, 1)
-	return b.Reshape(name+".enlarged", x, s[0], s[1], s[2]*factor, s[3]*factor)
-}
-
 // nearest repeats pixels of images x until they are as many as like's: PyTorch's interpolation "nearest".
 func (b layer) nearest(name string, x, like *G.Node) *G.Node {
 	if b.Err() != nil {
 		return nil
 	}
-	s, to := x.Shape(), like.Shape()[2:]
-	if factor := to[0] / s[2]; to[0] == factor*s[2] && to[1] == factor*s[3] { // which takes less time
-		return b.enlarged(name, x, factor)
-	}
-	for i, n := range to {
+	s := x.Shape()
+	for i, n := range like.Shape()[2:] {
 		index := make([]int32, n)
 		for k := range index {
 			index[k] = int32(k * s[2+i] / n)

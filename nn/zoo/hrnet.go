@@ -128,7 +128,8 @@ func (o HRNet) module(b layer, name string, branches []*G.Node) []*G.Node {
 		for j, x := range list {
 			at := fmt.Sprintf("%s.fuse_layers.%d.%d", name, i, j)
 			if j > i {
-				x = b.enlarged(at, b.norm(at, x, nn.Conv{Filters: o.Width << i, Kernel: 1}, nil), 1<<(j-i))
+				x = b.norm(at, x, nn.Conv{Filters: o.Width << i, Kernel: 1}, nil)
+				x = b.nearest(at+".nearest", x, list[i])
 			}
 			for k := range i - j {
 				c, act := nn.Conv{Filters: o.Width << j, Kernel: 3, Stride: 2}, nn.Activation((*nn.Builder).ReLU)

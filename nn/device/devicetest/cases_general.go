@@ -156,6 +156,7 @@ func gatherCases() []opCase {
 	}{
 		{op.Shape{7}, 0, 5}, {op.Shape{4, 6}, 0, 9}, {op.Shape{4, 6}, 1, 3}, {op.Shape{2, 5, 16}, 1, 5},
 		{op.Shape{2, 5, 3, 4}, 1, 8}, {op.Shape{2, 17, 3, 4}, 3, 6}, {op.Shape{169, 3}, 0, 49 * 49},
+		{op.Shape{2, 70, 4, 3}, 2, 8}, {op.Shape{2, 70, 40, 3}, 3, 7},
 	} {
 		index := whole(op.Int32, integers(-1, c.shape[c.axis]), c.to)
 		y := slices.Clone(c.shape)

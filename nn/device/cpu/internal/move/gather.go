@@ -1,46 +1,66 @@
 package move
 
 import (
+	"slices"
+
 	"onlinerna/nn/device/cpu/internal/work"
 	"onlinerna/nn/op"
 )
 
-// picking is the axis of a gather: extents outside, along and inside the axis, on both sides.
+// picking is what a gather moves: for each line of runs along the axis, runs of adjacent elements.
 type picking struct {
-	outer, inner op.Shape
-	from, to     []int // strides of x and of the picked elements, by dimension
-	axis         int
+	lines, run int
+	dims       []dim // of lines
+	from, to   int   // strides along the axis of x and of the picked elements
 }
 
-func newPicking(x, y []int, shape op.Shape, axis int) picking {
-	return picking{outer: shape[:axis], inner: shape[axis+1:], from: x, to: y, axis: axis}
-}
+// dim is a dimension with its strides in x and in the picked elements.
+type dim struct{ n, from, to int }
 
-// each calls f for each line of elements along the axis, with the places of its first element in x and among the picked
-// ones.
-func (p *picking) each(f func(from, to int)) {
-	var walk func(s op.Shape, d, from, to int, f func(from, to int))
-	walk = func(s op.Shape, d, from, to int, f func(from, to int)) {
-		if len(s) == 0 {
-			f(from, to)
-			return
-		}
-		for i := range s[0] {
-			walk(s[1:], d+1, from+i*p.from[d], to+i*p.to[d], f)
+// newPicking takes the strides of both and the shape of x.
+func newPicking(x, y []int, shape op.Shape, axis int) *picking {
+	p := &picking{lines: 1, run: 1, from: x[axis], to: y[axis]}
+	for d, n := range shape {
+		if d != axis && n > 1 {
+			p.dims = append(p.dims, dim{n, x[d], y[d]})
+			p.lines *= n
 		}
 	}
-	walk(p.outer, 0, 0, 0, func(from, to int) { walk(p.inner, p.axis+1, from, to, f) })
+	slices.SortFunc(p.dims, func(a, b dim) int { return b.from - a.from })
+	for len(p.dims) > 0 {
+		last := p.dims[len(p.dims)-1]
+		if last.from != p.run || last.to != p.run {
+			break
+		}
+		p.dims = p.dims[:len(p.dims)-1]
+		p.run, p.lines = p.run*last.n, p.lines/last.n
+	}
+	return p
 }
 
-// lines is the number of lines along the axis.
-func (p *picking) lines() int { return p.outer.Size() * p.inner.Size() }
+// line gives the places of a line's first element in x and among the picked ones.
+func (p *picking) line(i int) (from, to int) {
+	for _, d := range slices.Backward(p.dims) {
+		from, to, i = from+i%d.n*d.from, to+i%d.n*d.to, i/d.n
+	}
+	return from, to
+}
 
-// inBlocks is a phase that calls f for ranges of n elements along the axis. f does the given number of steps for each
-// in a line; a range is about work.ElementBlock steps.
-func (p *picking) inBlocks(n, steps int, f func(first, end int)) work.Phase {
-	each := max(1, work.ElementBlock/max(1, p.lines()*steps))
-	return work.Phase{Blocks: work.Ceil(n, each), Run: func(_, block int) {
-		f(block*each, min((block+1)*each, n))
+// inBlocks is a phase that calls f for each line with ranges of n elements along the axis. f takes the given number of
+// steps for each; a block is about work.ElementBlock steps.
+func (p *picking) inBlocks(n, steps int, f func(from, to, first, end int)) work.Phase {
+	parts, lines := 1, max(1, work.ElementBlock/max(1, n*steps*p.run))
+	each := n
+	if few := 64; p.lines < few {
+		lines, each = p.lines, max(1, work.ElementBlock/max(1, p.lines*steps*p.run))
+		parts = work.Ceil(n, each)
+	}
+	return work.Phase{Blocks: work.Ceil(p.lines, lines) * parts, Run: func(_, block int) {
+		first := block % parts * each
+		for i := block / parts * lines; i < min((block/parts+1)*lines, p.lines); i++ {
+			from, to := p.line(i)
+			f(from, to, first, min(first+each, n))
+		}
 	}}
 }
 
@@ -49,44 +69,56 @@ func gather(s work.Step, o op.Gather) (*work.Lowering, error) {
 	extent := s.InType(0).Shape[o.Axis]
 	return work.Data(s, func(st *work.Storage) []work.Phase {
 		x, index, dst := st.Floats(s.In[0]), work.Value[int32](st, s.In[1]), st.Floats(s.Out)
-		a, b := p.from[o.Axis], p.to[o.Axis]
-		return []work.Phase{p.inBlocks(len(index), 1, func(first, end int) {
-			p.each(func(from, to int) {
-				for k := first; k < end; k++ {
-					if i := int(index[k]); i >= 0 && i < extent {
-						dst[to+k*b] = x[from+i*a]
-					} else {
-						dst[to+k*b] = 0
-					}
+		return []work.Phase{p.inBlocks(len(index), 1, func(from, to, first, end int) {
+			for k := first; k < end; k++ {
+				y := dst[to+k*p.to:][:p.run]
+				switch i := int(index[k]); {
+				case i < 0 || i >= extent:
+					clear(y)
+				case p.run == 1:
+					y[0] = x[from+i*p.from]
+				default:
+					copy(y, x[from+i*p.from:])
 				}
-			})
+			}
 		})}
 	}), nil
 }
 
 // gatherGrad sums in float64, one element along the axis after the other: indices may repeat.
 func gatherGrad(s work.Step, o op.GatherGrad) (*work.Lowering, error) {
-	p := newPicking(work.DataStrides(s.OutType()), work.Strides(s.InValue(0)), s.InType(0).Shape, o.Axis)
+	p := newPicking(work.DataStrides(s.OutType()), work.Strides(s.InValue(0)), s.OutType().Shape, o.Axis)
 	return work.Data(s, func(st *work.Storage) []work.Phase {
 		dy, index, dst := st.Floats(s.In[0]), work.Value[int32](st, s.In[1]), st.Floats(s.Out)
 		places := newPlaces(o.Extent, len(index))
-		steps := 1 + len(index)/o.Extent
-		a, b := p.from[o.Axis], p.to[o.Axis]
 		return []work.Phase{
 			{Blocks: 1, Run: func(int, int) { places.sort(index) }},
-			p.inBlocks(o.Extent, steps, func(first, end int) {
-				p.each(func(from, to int) {
-					for i := first; i < end; i++ {
-						sum := 0.0
-						for _, k := range places.of(i) {
-							sum += float64(dy[to+k*b])
-						}
-						dst[from+i*a] = float32(sum)
-					}
-				})
+			p.inBlocks(o.Extent, 1+len(index)/o.Extent, func(from, to, first, end int) {
+				for i := first; i < end; i++ {
+					add(dst[from+i*p.from:][:p.run], dy[to:], places.of(i), p.to)
+				}
 			}),
 		}
 	}), nil
+}
+
+// add sets y to the sum of the runs of x at places of the given stride.
+func add(y, x []float32, places []int, stride int) {
+	const tile = 64
+	var sums [tile]float64
+	for lo := 0; lo < len(y); lo += tile {
+		y := y[lo:min(lo+tile, len(y))]
+		sums := sums[:len(y)]
+		clear(sums)
+		for _, k := range places {
+			for i, v := range x[k*stride+lo:][:len(y)] {
+				sums[i] += float64(v)
+			}
+		}
+		for i, v := range sums {
+			y[i] = float32(v)
+		}
+	}
 }
 
 // places are the places of each number in a list of numbers.

@@ -35,16 +35,23 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// TestInBlocks checks that blocks have each element once, and several elements where these are small.
+// TestInBlocks checks that blocks have each element of each line once, and several of them where these are small.
 func TestInBlocks(t *testing.T) {
-	for _, c := range []struct{ lines, n, steps, blocks int }{
-		{1, 1000, 1, 1}, {100, 1000, 1, 7}, {100, 1000, 10, 63}, {1 << 20, 3, 1, 3}, {1, 0, 1, 0}, {0, 5, 1, 1},
+	for _, c := range []struct{ lines, run, n, steps, blocks int }{
+		{1, 1, 1000, 1, 1}, {100, 1, 1000, 1, 7}, {100, 1, 1000, 10, 100}, {50, 1, 1000, 10, 32}, {1, 1 << 20, 3, 1, 3},
+		{1, 1, 0, 1, 0}, {1000, 16, 2, 1, 2},
 	} {
-		p := &picking{outer: op.Shape{c.lines}}
-		seen := make([]int, c.n)
-		phase := p.inBlocks(c.n, c.steps, func(first, end int) {
+		p := newPicking([]int{c.n * c.run, 1, c.run}, []int{c.n * c.run, 1, c.run}, op.Shape{c.lines, c.run, c.n}, 2)
+		if c.lines > 1 && (p.lines != c.lines || p.run != c.run) {
+			t.Errorf("%+v: %d lines of runs of %d", c, p.lines, p.run)
+		}
+		seen := make([]int, c.lines*c.n)
+		phase := p.inBlocks(c.n, c.steps, func(from, to, first, end int) {
+			if from != to {
+				t.Errorf("%+v: from %d to %d", c, from, to)
+			}
 			for i := first; i < end; i++ {
-				seen[i]++
+				seen[from/c.run+i]++
 			}
 		})
 		for block := range phase.Blocks {
