@@ -1,0 +1,14 @@
+package zootest
+
+import (
+	"onlinerna/nn"
+	"onlinerna/nn/zoo"
+)
+
+func init() {
+	register(map[string]nn.Architecture{
+		"efficientvit_msra_narrow": sized(80, dropping(.2, 0, like("efficientvit_m0", zoo.EfficientViTMSRA{
+			Channels: [3]int{16, 24, 24}, Blocks: [3]int{1, 2, 1}, Heads: [3]int{2, 3, 2}, Kernels: []int{5, 3, 3}, Key: 4,
+			Window: 3}.Build))),
+	})
+}
