@@ -10,5 +10,8 @@ func init() {
 		"efficientvit_msra_narrow": sized(80, dropping(.2, 0, like("efficientvit_m0", zoo.EfficientViTMSRA{
 			Channels: [3]int{16, 24, 24}, Blocks: [3]int{1, 2, 1}, Heads: [3]int{2, 3, 2}, Kernels: []int{5, 3, 3}, Key: 4,
 			Window: 3}.Build))),
+		"iformer_narrow": dropping(.2, .2, like("iformer_m_distilled", zoo.IFormer{Channels: [4]int{8, 12, 16, 24},
+			Blocks: [4]int{1, 1, 6, 3}, Attention: [4]int{0, 0, 1, 1}, Reduce: [4]int{0, 0, 2, 4}, ConvRatio: 3, MLPRatio: 2,
+			LayerScale: .2, Distilled: true}.Build)),
 	})
 }
