@@ -13,5 +13,9 @@ func init() {
 		"iformer_narrow": dropping(.2, .2, like("iformer_m_distilled", zoo.IFormer{Channels: [4]int{8, 12, 16, 24},
 			Blocks: [4]int{1, 1, 6, 3}, Attention: [4]int{0, 0, 1, 1}, Reduce: [4]int{0, 0, 2, 4}, ConvRatio: 3, MLPRatio: 2,
 			LayerScale: .2, Distilled: true}.Build)),
+		"coat_narrow": dropping(.2, .2, like("coat_tiny", zoo.CoaT{Channels: [4]int{8, 16, 16, 16},
+			Blocks: [4]int{1, 2, 1, 1}, MLPRatios: [4]int{2, 3, 3, 3}, Parallel: 2}.Build)),
+		"coat_lite_narrow": sized(32, dropping(0, .2, like("coat_lite_tiny", zoo.CoaT{Channels: [4]int{8, 8, 16, 24},
+			Blocks: [4]int{1, 1, 2, 1}, MLPRatios: [4]int{2, 3, 1, 2}}.Build))),
 	})
 }
