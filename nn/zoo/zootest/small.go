@@ -17,5 +17,7 @@ func init() {
 			Blocks: [4]int{1, 2, 1, 1}, MLPRatios: [4]int{2, 3, 3, 3}, Parallel: 2}.Build)),
 		"coat_lite_narrow": sized(32, dropping(0, .2, like("coat_lite_tiny", zoo.CoaT{Channels: [4]int{8, 8, 16, 24},
 			Blocks: [4]int{1, 1, 2, 1}, MLPRatios: [4]int{2, 3, 1, 2}}.Build))),
+		"efficientvim_narrow": sized(96, dropping(.2, .2, like("efficientvim_m1_dist", zoo.EfficientViM{
+			Channels: [3]int{8, 12, 16}, Blocks: [3]int{2, 1, 1}, States: [3]int{5, 4, 3}, Distilled: true}.Build))),
 	})
 }
