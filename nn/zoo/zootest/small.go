@@ -19,5 +19,8 @@ func init() {
 			Blocks: [4]int{1, 1, 2, 1}, MLPRatios: [4]int{2, 3, 1, 2}}.Build))),
 		"efficientvim_narrow": sized(96, dropping(.2, .2, like("efficientvim_m1_dist", zoo.EfficientViM{
 			Channels: [3]int{8, 12, 16}, Blocks: [3]int{2, 1, 1}, States: [3]int{5, 4, 3}, Distilled: true}.Build))),
+		"lowformer_narrow": sized(72, dropping(.2, .2, like("lowformer_e3", zoo.LowFormer{
+			Channels: [5]int{4, 6, 8, 120, 8}, Blocks: [5]int{1, 2, 1, 1, 2}, Head: [2]int{12, 16}, StemExpand: 1,
+			DownExpand: 3, NoMLP: true}.Build))),
 	})
 }
