@@ -22,5 +22,8 @@ func init() {
 		"lowformer_narrow": sized(72, dropping(.2, .2, like("lowformer_e3", zoo.LowFormer{
 			Channels: [5]int{4, 6, 8, 120, 8}, Blocks: [5]int{1, 2, 1, 1, 2}, Head: [2]int{12, 16}, StemExpand: 1,
 			DownExpand: 3, NoMLP: true}.Build))),
+		"cpubone_narrow": sized(72, dropping(.2, .2, like("cpubone_b1_dwnorm", zoo.LowFormer{
+			Channels: [5]int{4, 6, 8, 10, 256}, Blocks: [5]int{0, 1, 1, 2, 1}, Head: [2]int{12, 16}, CPU: true, Norms: 2,
+			Dropout: nothing}.Build))),
 	})
 }
