@@ -25,5 +25,7 @@ func init() {
 		"cpubone_narrow": sized(72, dropping(.2, .2, like("cpubone_b1_dwnorm", zoo.LowFormer{
 			Channels: [5]int{4, 6, 8, 10, 256}, Blocks: [5]int{0, 1, 1, 2, 1}, Head: [2]int{12, 16}, CPU: true, Norms: 2,
 			Dropout: nothing}.Build))),
+		"swinv2_cr_narrow": dropping(0, .2, like("swinv2_cr_tiny_ns_224", zoo.Swin{Width: 8, Blocks: [4]int{2, 2, 1, 1},
+			Heads: 2, V2: true, Timm: true, CR: true, StageNorm: true, BiasDropout: nothing}.Build)),
 	})
 }
