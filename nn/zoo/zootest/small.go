@@ -27,5 +27,12 @@ func init() {
 			Dropout: nothing}.Build))),
 		"swinv2_cr_narrow": dropping(0, .2, like("swinv2_cr_tiny_ns_224", zoo.Swin{Width: 8, Blocks: [4]int{2, 2, 1, 1},
 			Heads: 2, V2: true, Timm: true, CR: true, StageNorm: true, BiasDropout: nothing}.Build)),
+		"efficientnet_x_narrow": dropping(0, .2, like("efficientnet_x_b5", zoo.Mobile{Stem: 8, Last: 32,
+			Act: (*nn.Builder).SiLU, Stages: []string{"ds_r2_k3_s1_e1_c8_se0.25_d1", "er_r2_k3_s2_e6_c16_se0.25_nre",
+				"ir_r1_k3_s2_e4_c24_se0.25"}}.Build)),
+		"mobilenetv5_narrow": dropping(.2, .2, like("mobilenetv5_300m", zoo.Mobile{Stem: 8, Last: 16,
+			Act: (*nn.Builder).GELUTanh, LayerScale: .2, Fuse: 4, Stages: []string{"er_r2_k3_s2_e4_c8",
+				"uir_a3_k5_s2_e2_c8 mqa_k3_h2_v2_d4_c8 uir_a0_k0_e2_c8",
+				"uir_a5_k0_s2_e2_c16 mqa_k3_h2_d4_c16 uir_a0_k0_e2_c16"}}.Build)),
 	})
 }
