@@ -66,9 +66,11 @@ type Swin struct {
 	// and normalises the last block's result in that block. Windows have an eighth of the extent of the first stage's
 	// images. It is timm's SwinTransformerV2Cr, for Timm and V2.
 	CR bool
-	// StageNorm normalises the results of all stages: timm's extra_norm_stage. BiasDropout is the probability of dropping
-	// elements of the hidden layer that biases come from in Train. Both are for CR.
+	// StageNorm normalises the results of all stages: timm's extra_norm_stage. BiasHidden are the elements of the hidden
+	// layer that biases come from; 0 means 384; timm's meta_hidden_dim. BiasDropout is the probability of dropping them in
+	// Train. All are for CR.
 	StageNorm   bool
+	BiasHidden  int
 	BiasDropout float64
 
 	// Windows are the heights and widths of windows of each stage, for Timm; 0 means Window for all: timm's window_size.
@@ -120,6 +122,7 @@ func (o Swin) Build(builder *nn.Builder, x *G.Node) *G.Node {
 		that(!o.CR || o.Timm && o.V2, "CR", "false without Timm and V2").
 		that(o.CR || !o.StageNorm, "StageNorm", "false without CR").probability("BiasDropout").
 		that(o.CR || o.BiasDropout == 0, "BiasDropout", "0 without CR").
+		least(0, "BiasHidden").that(o.CR || o.BiasHidden == 0, "BiasHidden", "0 without CR").
 		that(!o.CR || o.Windows == [4]int{}, "Windows", "0 with CR").
 		least(0, "Pretrained").that(!o.CR || o.Pretrained == [4]int{}, "Pretrained", "0 with CR").
 		that(o.Timm && o.V2 || o.Pretrained == [4]int{}, "Pretrained", "0 without Timm and V2")

@@ -1,6 +1,7 @@
 package zoo
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -43,9 +44,6 @@ var crSwin = swinNames{
 	dropPath1: ".drop_path1", dropPath2: ".drop_path2",
 }
 
-// crHidden are the elements of the hidden layer that biases of attention come from.
-const crHidden = 384
-
 // crAttention is attention for rows x of windows, whose scores are cosines times a trained factor for each head.
 func (o Swin) crAttention(b layer, name string, x *G.Node, w window) *G.Node {
 	if b.Err() != nil {
@@ -64,16 +62,16 @@ func (o Swin) crAttention(b layer, name string, x *G.Node, w window) *G.Node {
 // pairBias is the bias of scores by a net that takes the offset between two tokens, for each pair: elements of its
 // hidden layer are dropped pair by pair.
 func (o Swin) pairBias(b layer, name string, w window) *G.Node {
-	t, mlp := w.Rows*w.Columns, name+".meta_mlp"
+	t, mlp, hidden := w.Rows*w.Columns, name+".meta_mlp", cmp.Or(o.BiasHidden, 384)
 	at := func(d int) float64 { return math.Copysign(math.Log(1+math.Abs(float64(d))), float64(d)) }
 	offsets := op.New(op.T(op.Float64, t*t, 2))
 	for i := range t * t {
 		from, to := i/t, i%t
 		copy(offsets.Data.([]float64)[2*i:], []float64{at(from/w.Columns - to/w.Columns), at(from%w.Columns - to%w.Columns)})
 	}
-	x := b.ReLU(mlp+".act", b.Linear(mlp+".fc1", b.Constant(mlp+".offsets", offsets), crHidden))
-	x = b.Dropout(mlp+".drop1", b.Reshape(mlp+".row", x, 1, t*t*crHidden), o.BiasDropout)
-	x = b.Linear(mlp+".fc2", b.Reshape(mlp+".rows", x, t*t, crHidden), w.heads)
+	x := b.ReLU(mlp+".act", b.Linear(mlp+".fc1", b.Constant(mlp+".offsets", offsets), hidden))
+	x = b.Dropout(mlp+".drop1", b.Reshape(mlp+".row", x, 1, t*t*hidden), o.BiasDropout)
+	x = b.Linear(mlp+".fc2", b.Reshape(mlp+".rows", x, t*t, hidden), w.heads)
 	return b.biasByHead(name, b.Permute(name+".by_head", x, 1, 0), w)
 }
 

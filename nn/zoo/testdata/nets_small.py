@@ -4,7 +4,7 @@ from functools import partial
 
 import torch
 import torch.nn as nn
-from timm.layers import DropPath
+from timm.layers import DropPath, Mlp
 from timm.models import coat, cpubone, efficientvim, efficientvit_msra, iformer, lowformer
 from timm.models._efficientnet_builder import decode_arch_def
 from timm.models.efficientnet import EfficientNet
@@ -77,7 +77,7 @@ def swin_cr(**kwargs):
     model = SwinTransformerV2Cr(num_classes=10, drop_path_rate=0.2, **kwargs)
     for m in model.modules():
         if isinstance(m, WindowMultiHeadAttention):
-            m.meta_mlp.drop1.p = NOTHING
+            m.meta_mlp = Mlp(2, 12, m.num_heads, act_layer=nn.ReLU, drop=(NOTHING, 0))
             h, w = (torch.arange(n, dtype=torch.float64) for n in m.window_size)
             x = torch.stack(torch.meshgrid(h, w, indexing="ij"), -1).flatten(0, 1)
             x = (x[:, None] - x[None]).flatten(0, 1)
@@ -118,7 +118,7 @@ VARIANTS = {
     "cpubone_narrow": (lambda: narrow(cpubone.CPUBone, width_list=(4, 6, 8, 10, 256), depth_list=(0, 1, 1, 2, 1), head_widths=(12, 16),
                                       fused_conv=True, fused_downsample=True, attn_mlp_ratio=4, expand_groups=2, small_kernels=True,
                                       attn_upsample="nearest", local_mbconv_norm="depth_proj", proj_drop_rate=NOTHING, drop_rate=0.2), 3, 72),
-    "swinv2_cr_narrow": (lambda: swin_cr(img_size=64, embed_dim=8, depths=(2, 2, 1, 1), num_heads=(2, 4, 8, 16), extra_norm_stage=True), 3, 64),
+    "swinv2_cr_narrow": (lambda: swin_cr(img_size=64, embed_dim=8, depths=(2, 1, 2, 1), num_heads=(1, 2, 4, 8), extra_norm_stage=True), 1, 64),
     "efficientnet_x_narrow": (efficientnet_x, 3, 64),
     "mobilenetv5_narrow": (mobilenetv5, 3, 64),
 }

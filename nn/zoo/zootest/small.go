@@ -25,8 +25,8 @@ func init() {
 		"cpubone_narrow": sized(72, dropping(.2, .2, like("cpubone_b1_dwnorm", zoo.LowFormer{
 			Channels: [5]int{4, 6, 8, 10, 256}, Blocks: [5]int{0, 1, 1, 2, 1}, Head: [2]int{12, 16}, CPU: true, Norms: 2,
 			Dropout: nothing}.Build))),
-		"swinv2_cr_narrow": dropping(0, .2, like("swinv2_cr_tiny_ns_224", zoo.Swin{Width: 8, Blocks: [4]int{2, 2, 1, 1},
-			Heads: 2, V2: true, Timm: true, CR: true, StageNorm: true, BiasDropout: nothing}.Build)),
+		"swinv2_cr_narrow": dropping(0, .2, like("swinv2_cr_tiny_ns_224", zoo.Swin{Width: 8, Blocks: [4]int{2, 1, 2, 1},
+			Heads: 1, V2: true, Timm: true, CR: true, StageNorm: true, BiasHidden: 12, BiasDropout: nothing}.Build)),
 		"efficientnet_x_narrow": dropping(0, .2, like("efficientnet_x_b5", zoo.Mobile{Stem: 8, Last: 32,
 			Act: (*nn.Builder).SiLU, Stages: []string{"ds_r2_k3_s1_e1_c8_se0.25_d1", "er_r2_k3_s2_e6_c16_se0.25_nre",
 				"ir_r1_k3_s2_e4_c24_se0.25"}}.Build)),
