@@ -3,6 +3,7 @@ package nn
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	G "gorgonia.org/gorgonia"
 
@@ -69,7 +70,27 @@ func (b *Builder) Buffer(name string, values any, shape ...int) {
 	default:
 		b.Fail(fmt.Errorf("buffer %s is a %T: it must be an []int64 or a []float64", name, values))
 	}
-	b.model.entries = append(b.model.entries, Entry{name, shape, dtype, Buffer, 0, values})
+	b.model.entries = append(b.model.entries, Entry{name, shape, dtype, Buffer, 0, values, false})
+}
+
+// Share lists the tensors of a layer again, under the name of a layer that shares them, as PyTorch's net does. layer is
+// the name of the first, and their names begin with it. A file may lack those listed again.
+func (b *Builder) Share(name, layer string) {
+	found := false
+	for _, e := range b.model.entries {
+		part, ok := strings.CutPrefix(e.Name, layer+".")
+		if !ok || e.Shared {
+			continue
+		}
+		e.Name, e.Shared, found = name+"."+part, true, true
+		if !b.claim(e.Name) {
+			return
+		}
+		b.model.entries = append(b.model.entries, e)
+	}
+	if !found {
+		b.Fail(fmt.Errorf("layer %s shares the tensors of %s, which has none", name, layer))
+	}
 }
 
 // Order sorts the tensors that the state dict has so far by rank, for nets that PyTorch declares in another order than
@@ -168,7 +189,7 @@ func (b *Builder) param(p Param) *G.Node {
 			p.Shape, stored))
 		return nil
 	}
-	m.entries = append(m.entries, Entry{p.Name, stored, m.Config.DType.String(), Parameter, len(m.Params), nil})
+	m.entries = append(m.entries, Entry{p.Name, stored, m.Config.DType.String(), Parameter, len(m.Params), nil, false})
 	m.Params = append(m.Params, p)
 	return p.Node
 }

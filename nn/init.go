@@ -12,7 +12,7 @@ import (
 type Init struct {
 	Distribution Distribution
 	Scale        float64 // standard deviation, bound or value
-	Mean         float64 // of Normal
+	Mean         float64 // of Normal and Uniform
 
 	Second *Init // of the second half of the values; nil means the same
 }
@@ -24,7 +24,7 @@ type Distribution uint8
 const (
 	Constant Distribution = iota // all Scale
 	Normal                       // mean Mean, standard deviation Scale
-	Uniform                      // in [−Scale, Scale)
+	Uniform                      // in [Mean−Scale, Mean+Scale)
 )
 
 func (i Init) String() string {
@@ -42,6 +42,9 @@ func (i Init) String() string {
 		}
 		return fmt.Sprintf("normal, standard deviation %.6g", i.Scale)
 	case Uniform:
+		if i.Mean != 0 {
+			return fmt.Sprintf("uniform from %.6g to %.6g", i.Mean-i.Scale, i.Mean+i.Scale)
+		}
 		return fmt.Sprintf("uniform in ±%.6g", i.Scale)
 	}
 	return fmt.Sprintf("distribution %d, scale %g", i.Distribution, i.Scale)
@@ -111,7 +114,7 @@ func drawInit[T float32 | float64](i Init, d []T, s, first uint64) {
 		}
 	case Uniform:
 		for j := range d {
-			d[j] = T(i.Scale * (2*uniform(s, first+uint64(j)) - 1))
+			d[j] = T(i.Mean + i.Scale*(2*uniform(s, first+uint64(j))-1))
 		}
 	default:
 		for j := range d {

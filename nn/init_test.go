@@ -207,6 +207,18 @@ func TestMean(t *testing.T) {
 	}
 }
 
+// Uniform values lie about their mean.
+func TestUniformAboutMean(t *testing.T) {
+	p := Param{Name: "A", Shape: op.Shape{1000}, Init: Init{Distribution: Uniform, Scale: 7.5, Mean: 8.5}}
+	x := filled(t, &p, 1)
+	if least, most := slices.Min(x), slices.Max(x); least < 1 || least > 1.1 || most >= 16 || most < 15.9 {
+		t.Errorf("values from %g to %g, want 1 to 16", least, most)
+	}
+	if got := p.Init.String(); got != "uniform from 1 to 16" {
+		t.Error(got)
+	}
+}
+
 // The second half of the values may have another distribution.
 func TestInitOfHalves(t *testing.T) {
 	i := Init{Distribution: Normal, Scale: .5, Second: &Init{Scale: 3}}

@@ -212,9 +212,9 @@ func (b *Builder) BatchNormLater(name string, c int, scale, eps float64) func(x 
 	m.Stats = append(m.Stats, st)
 	dtype := m.Config.DType.String()
 	m.entries = append(m.entries,
-		Entry{name + ".running_mean", op.Shape{c}, dtype, RunningMean, i, nil},
-		Entry{name + ".running_var", op.Shape{c}, dtype, RunningVar, i, nil},
-		Entry{name + ".num_batches_tracked", op.Shape{}, "int64", BatchesTracked, i, nil})
+		Entry{name + ".running_mean", op.Shape{c}, dtype, RunningMean, i, nil, false},
+		Entry{name + ".running_var", op.Shape{c}, dtype, RunningVar, i, nil, false},
+		Entry{name + ".num_batches_tracked", op.Shape{}, "int64", BatchesTracked, i, nil, false})
 	return func(x *G.Node) *G.Node {
 		s, ok := b.shape(name, x, 4)
 		if !ok {

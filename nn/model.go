@@ -147,7 +147,8 @@ type Entry struct {
 	Kind  EntryKind
 	Index int
 
-	Values any // of a Buffer, a slice of DType
+	Values any  // of a Buffer, a slice of DType
+	Shared bool // an entry before has the same tensor: see Builder.Share
 }
 
 // StateDict lists the tensors of stored weights, with torchvision's names, shapes and order.

@@ -95,6 +95,38 @@ func TestLeNetNames(t *testing.T) {
 	}
 }
 
+// The tensors of a layer may be listed again.
+func TestSharedLayer(t *testing.T) {
+	build := func(layer string) (*Model, error) {
+		a := Architecture{Name: "shared", Size: 4, Channels: 3, Classes: 2, Build: func(b *Builder, x *G.Node) *G.Node {
+			x = b.BatchNorm("a.bn", b.Conv("a.conv", x, Conv{Filters: 3, Kernel: 1}), 1)
+			b.Share("b.a", layer)
+			b.Share("c.a", layer)
+			return b.Linear("fc", b.GlobalAvgPool("pool", x), 2)
+		}}
+		return a.Model(Config{Batch: 1})
+	}
+	m, err := build("a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := m.StateDict()
+	if len(list) != 3*6+2 || len(m.Params) != 5 {
+		t.Fatalf("%d entries and %d parameters", len(list), len(m.Params))
+	}
+	for i, e := range list[6:18] {
+		first := list[i%6]
+		want := []string{"b.", "c."}[i/6] + first.Name
+		if e.Name != want || !e.Shared || first.Shared || e.Kind != first.Kind || e.Index != first.Index {
+			t.Errorf("entry %d is %+v, want %s of %+v", 6+i, e, want, first)
+		}
+	}
+	const want = "layer b.a shares the tensors of conv, which has none"
+	if _, err := build("conv"); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want %s", err, want)
+	}
+}
+
 // The state dict has a parameter's stored shape, and the order that a net gives it.
 func TestStoredShapeAndOrder(t *testing.T) {
 	a := Architecture{Name: "stored", Size: 4, Channels: 3, Classes: 2, Build: func(b *Builder, x *G.Node) *G.Node {

@@ -10,13 +10,15 @@ import (
 	G "gorgonia.org/gorgonia"
 
 	"onlinerna/nn"
+	"onlinerna/nn/op"
 )
 
 // Mobile are the options of a net of mobile blocks, as timm's EfficientNet and MobileNetV3 are.
 type Mobile struct {
 	// Stages are the blocks as timm's arch_def writes them, those of a stage with blanks between:
 	// "ir_r1_k3_s2_e6_c24 ir_r2_k3_s1_e3_c24_se0.25". The kinds are ds, dsa, ir, er, cn, uir and mqa; r and s may miss,
-	// which means 1.
+	// which means 1. A ds with d1 and those behind it have four times the channels of half the extent, until a stride of
+	// 2, which is left out: timm's space2depth.
 	Stages []string
 
 	Width float64 // factor of the channels; 0 means 1; timm's channel_multiplier
@@ -47,11 +49,14 @@ type Mobile struct {
 	AntiAlias string
 	// LayerScale is the initial factor of branches of uir and mqa; 0: they have none; timm's layer_scale_init_value.
 	LayerScale float64
+	// Fuse is the extent of the last images, of Last channels, which are made of those of the last two stages. Pixels are
+	// normalised, and the stem has biases: timm's MobileNetV5 and its msfa_output_resolution. 0: there are none.
+	Fuse int
 }
 
 // stages reads Stages, each with its number of blocks.
 func (o Mobile) stages(b layer) (list [][]mobileSpec) {
-	b.options("Mobile", o).least(0, "Width", "Limit", "StemKernel", "Last", "LayerScale").least(1, "Stem").
+	b.options("Mobile", o).least(0, "Width", "Limit", "StemKernel", "Last", "LayerScale", "Fuse").least(1, "Stem").
 		that(len(o.Stages) > 0, "Stages", "at least one").
 		that(o.Depth == nil || len(o.Depth) == 1 || len(o.Depth) == len(o.Stages), "Depth", "of each stage, or one").
 		that(!slices.ContainsFunc(o.Depth, func(d float64) bool { return !(d > 0 && d <= mostFactor) }), "Depth",
@@ -59,7 +64,9 @@ func (o Mobile) stages(b layer) (list [][]mobileSpec) {
 		that(o.Limit <= 1, "Limit", "at most 1").
 		that(o.StemKernel == 0 || o.StemKernel%2 == 1, "StemKernel", "odd, or 0").
 		that(o.Late || !o.Bias, "Bias", "false without Late").that(o.Late || !o.Norm, "Norm", "false without Late").
-		that(!o.Late || o.Last > 0, "Last", "at least 1 with Late").
+		that(!o.Late && o.Fuse == 0 || o.Last > 0, "Last", "at least 1 with Late or Fuse").
+		that(o.Fuse == 0 || !o.Late && len(o.Stages) > 1, "Fuse", "0 with Late, or with one stage").
+		that(o.Fuse <= 1024, "Fuse", "at most 1024").
 		that(o.AntiAlias == "" || o.AntiAlias == "avg" || o.AntiAlias == "blurpc", "AntiAlias", `"", "avg" or "blurpc"`)
 	for i, text := range o.Stages {
 		var stage []mobileSpec
@@ -113,9 +120,16 @@ func (o Mobile) Build(builder *nn.Builder, x *G.Node) *G.Node {
 		}
 	}
 	stem := nn.Conv{Filters: in, Kernel: cmp.Or(o.StemKernel, 3), Stride: 2}
-	x = b.convNorm([2]string{"conv_stem", "bn1"}, x, stem, o.Act)
+	if o.Fuse > 0 {
+		stem.Bias = true
+		x = o.Act(builder, "conv_stem.act", o.norm(b, "conv_stem.bn", b.conv("conv_stem.conv", x, stem)))
+	} else {
+		x = b.convNorm([2]string{"conv_stem", "bn1"}, x, stem, o.Act)
+	}
+	space, before := 0, x
 	for i, stage := range stages {
 		at := 0
+		before = x
 		for _, s := range stage {
 			s.out = o.channels(float64(s.out) * width)
 			if s.from > 0 {
@@ -128,13 +142,18 @@ func (o Mobile) Build(builder *nn.Builder, x *G.Node) *G.Node {
 				if at > 0 {
 					s.stride = 1
 				}
-				p := mobileBlock{layer: b, net: &o, mobileSpec: s, name: fmt.Sprintf("blocks.%d.%d", i, at), in: in}
+				own := s
+				own.toChannels(&space)
+				p := mobileBlock{layer: b, net: &o, mobileSpec: own, name: fmt.Sprintf("blocks.%d.%d", i, at), in: in}
 				x = p.add(x, b.Config().DropPath*float64(done)/float64(all))
-				in, at, done = s.out, at+1, done+1
+				in, at, done = own.out, at+1, done+1
 			}
 		}
 	}
-	if o.Last > 0 && !o.Late {
+	switch {
+	case o.Fuse > 0:
+		x = o.fuse(b, before, x)
+	case o.Last > 0 && !o.Late:
 		x = b.convNorm([2]string{"conv_head", "bn2"}, x, nn.Conv{Filters: o.Last, Kernel: 1}, o.Act)
 	}
 	if !o.Late {
@@ -148,6 +167,41 @@ func (o Mobile) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	}
 	x = b.Dropout("dropout", b.Flatten("flatten", x), b.Config().Dropout)
 	return b.Linear("classifier", x, b.Config().Classes)
+}
+
+// norm is a normalisation of channels, or of pixels with Fuse.
+func (o Mobile) norm(b layer, name string, x *G.Node) *G.Node {
+	if o.Fuse == 0 {
+		return b.BatchNorm(name, x, 1)
+	}
+	return b.perPixel(name, x, func(x *G.Node) *G.Node { return b.RMSNorm(name, x, rowEps) })
+}
+
+// fuse joins the images of the last two stages as Fuse says.
+func (o Mobile) fuse(b layer, large, small *G.Node) *G.Node {
+	if b.Err() != nil {
+		return nil
+	}
+	const name = "msfa"
+	x := b.Concat(name+".joined", 1, large, b.nearest(name+".nearest", small, large))
+	if b.Err() != nil {
+		return nil
+	}
+	in := x.Shape()[1]
+	wide, act := divisible(2*float64(in)), name+".ffn.pw_exp.act"
+	x = o.Act(b.Builder, act, o.norm(b, name+".ffn.pw_exp.bn", b.Conv(name+".ffn.pw_exp.conv", x,
+		nn.Conv{Filters: wide, Kernel: 1})))
+	x = o.norm(b, name+".ffn.pw_proj.bn", b.Conv(name+".ffn.pw_proj.conv", x, nn.Conv{Filters: o.Last, Kernel: 1}))
+	if b.Err() != nil {
+		return nil
+	}
+	if s := x.Shape(); s[2]%o.Fuse == 0 && s[3]%o.Fuse == 0 {
+		by := [2]int{s[2] / o.Fuse, s[3] / o.Fuse}
+		x = b.Apply(name+".pool", op.AvgPool{Kernel: by, Stride: by}, x)
+	} else {
+		x = b.bilinear(name+".resized", x, o.Fuse, o.Fuse, false)
+	}
+	return o.norm(b, name+".norm", x)
 }
 
 // mobileBlock is a block that is built.
@@ -174,9 +228,19 @@ func (p mobileBlock) add(x *G.Node, drop float64) *G.Node {
 		y = p.part("conv", "bn1", y, p.kernel, nn.Conv{Filters: p.out, Stride: p.stride, Groups: p.groups(p.in, 1)}, p.act)
 		shortcut = shortcut && p.skip
 	case "ds", "dsa":
-		c := nn.Conv{Filters: p.in, Stride: p.stride, Groups: p.groups(p.in, p.in)}
+		in := p.in
+		if p.space == 1 {
+			in *= 4
+			y = p.part("conv_s2d", "bn_s2d", p.behind("conv_s2d", y, y.Shape()[2]%2, y.Shape()[3]%2), []int{2},
+				nn.Conv{Filters: in, Stride: 2}, p.act)
+			p.kernel = []int{(p.kernel[0] + 1) / 2}
+			if p.kernel[0] == 2 {
+				y = p.behind("conv_dw", y, 1, 1)
+			}
+		}
+		c := nn.Conv{Filters: in, Stride: p.stride, Groups: p.groups(in, in)}
 		y = p.part("conv_dw", "bn1", y, p.kernel, c, p.act)
-		y = p.exciting(y, p.in)
+		y = p.exciting(y, in)
 		act := none
 		if p.kind == "dsa" {
 			act, shortcut = p.act, false
@@ -206,12 +270,20 @@ func (p mobileBlock) add(x *G.Node, drop float64) *G.Node {
 		y = p.part("pw_proj.conv", "pw_proj.bn", p.exciting(y, wide), one, nn.Conv{Filters: p.out}, none)
 		y = p.scaled(y)
 	case "mqa":
-		y = p.scaled(p.multiQuery(p.BatchNorm(p.name+".norm", x, 1)))
+		y = p.scaled(p.multiQuery(p.net.norm(p.layer, p.name+".norm", x)))
 	}
 	if !shortcut {
 		return y
 	}
 	return p.residual(p.name, y, x, drop)
+}
+
+// behind adds zeros behind the rows and columns of x.
+func (p mobileBlock) behind(name string, x *G.Node, rows, columns int) *G.Node {
+	if rows+columns == 0 {
+		return x
+	}
+	return p.Pad(p.name+"."+name+".pad", x, make([]int, 4), []int{0, 0, rows, columns})
 }
 
 // groups is the number of groups of a convolution: the block's own, if it says their channels, or the usual one.
@@ -236,7 +308,7 @@ func (p mobileBlock) part(conv, norm string, x *G.Node, kernels []int, c nn.Conv
 		c.Stride = 1
 	}
 	conv, norm = p.name+"."+conv, p.name+"."+norm
-	x = p.BatchNorm(norm, p.mixed(conv, x, kernels, c), 1)
+	x = p.net.norm(p.layer, norm, p.mixed(conv, x, kernels, c))
 	if act != nil {
 		x = act(p.Builder, norm+".activation", x)
 	}
@@ -286,6 +358,9 @@ func (p mobileBlock) exciting(x *G.Node, channels int) *G.Node {
 	if !o.ExciteWide && p.expansion > 0 && p.kind != "ds" && p.kind != "dsa" {
 		share /= p.expansion
 	}
+	if p.space == 1 {
+		share /= 4
+	}
 	act, gate := p.act, nn.Activation((*nn.Builder).Sigmoid)
 	if o.ExciteReLU {
 		act = (*nn.Builder).ReLU
@@ -315,7 +390,7 @@ func (p mobileBlock) multiQuery(x *G.Node) *G.Node {
 		y := x
 		if p.keysStride > 1 {
 			by := nn.Conv{Filters: p.in, Kernel: p.kernel[0], Stride: p.keysStride, Groups: p.in}
-			y = p.convNorm([2]string{name + ".down_conv", name + ".norm"}, y, by, nil)
+			y = p.net.norm(p.layer, name+".norm", p.conv(name+".down_conv", y, by))
 		}
 		return p.rows(name, project(name, y, p.width))
 	}

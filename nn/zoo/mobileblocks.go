@@ -21,7 +21,8 @@ type mobileSpec struct {
 	expansion, se            float64 // e, se
 	from                     int     // channels that an expansion counts from; 0: the input's; fc
 	group                    int     // channels of a group; 0: the kind's own; gs
-	heads, width, keysStride int     // h, d, v
+	heads, width, keysStride int     // h, d, v; d1 of a ds begins blocks of 2×2 pixels as channels
+	space                    int     // 1 of the block that makes channels of 2×2 pixels, 2 of those behind it
 	act                      nn.Activation
 	skip, noskip             bool
 }
@@ -109,6 +110,20 @@ func (s mobileSpec) check() error {
 		return fmt.Errorf("without a p")
 	}
 	return nil
+}
+
+// toChannels makes of the block one that has 2×2 pixels as channels, if it begins such blocks or space says that they
+// are not over. space becomes the block's own.
+func (s *mobileSpec) toChannels(space *int) {
+	switch {
+	case *space == 0 && s.kind == "ds" && s.width > 0:
+		s.space, s.out = 1, 4*s.out
+	case *space > 0 && s.stride > 1:
+		s.stride, s.expansion = 1, s.expansion/4
+	case *space > 0:
+		s.space, s.out = 2, 4*s.out
+	}
+	*space = s.space
 }
 
 // deepen multiplies the numbers of a stage's blocks by depth: the sum is rounded, or rounded up, and distributed from

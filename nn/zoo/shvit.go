@@ -67,45 +67,56 @@ func (o SHViT) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	for i, n := range o.Blocks {
 		if out := o.Channels[i]; out != c {
 			down := fmt.Sprintf("stages.%d.downsample", i)
-			x = b.deepAdd(down+".0.m", x, 1)
-			x = b.pointAdd(down+".1.m", x)
-			x = b.ReLU(down+".2.act1", b.cBN(down+".2.conv1", x, nn.Conv{Filters: 4 * c, Kernel: 1}, 1))
-			x = b.cBN(down+".2.conv2", x, nn.Conv{Filters: 4 * c, Kernel: 3, Stride: 2, Groups: 4 * c}, 1)
-			x = b.exciteQuarter(down+".2.se", b.ReLU(down+".2.act2", x))
-			x = b.cBN(down+".2.conv3", x, nn.Conv{Filters: out, Kernel: 1}, 1)
-			x = b.pointAdd(down+".4.m", b.deepAdd(down+".3.m", x, 1))
+			x = b.pointAdd(down+".1.m", b.deepAdd(down+".0.m", x, 1, b.cBN), b.cBN)
+			x = b.mergePatches(down+".2", x, out, b.cBN)
+			x = b.pointAdd(down+".4.m", b.deepAdd(down+".3.m", x, 1, b.cBN), b.cBN)
 			c = out
 		}
 		for j := range n {
 			name := fmt.Sprintf("stages.%d.blocks.%d", i, j)
-			x = b.deepAdd(name+".conv.m", x, 0)
+			x = b.deepAdd(name+".conv.m", x, 0, b.cBN)
 			if o.Part[i] > 0 {
 				x = b.Add(name+".mixer.add", b.partAttention(name+".mixer.m", x, o.Part[i]), x)
 			}
-			x = b.pointAdd(name+".ffn.m", x)
+			x = b.pointAdd(name+".ffn.m", x, b.cBN)
 		}
 	}
 	x = b.Dropout("dropout", b.pixel("pool", x), b.Config().Dropout)
 	return b.Linear("head.l", b.Flatten("flatten", b.BatchNorm("head.bn", x, 1)), b.Config().Classes)
 }
 
+// normed adds a convolution and a normalisation whose factor starts as scale, as cBN and convBN do.
+type normed func(name string, x *G.Node, c nn.Conv, scale float64) *G.Node
+
 // deepAdd adds a depthwise convolution, whose normalisation starts with scale, to x.
-func (b layer) deepAdd(name string, x *G.Node, scale float64) *G.Node {
+func (b layer) deepAdd(name string, x *G.Node, scale float64, conv normed) *G.Node {
 	if b.Err() != nil {
 		return nil
 	}
 	c := x.Shape()[1]
-	return b.Add(name+".add", b.cBN(name, x, nn.Conv{Filters: c, Kernel: 3, Groups: c}, scale), x)
+	return b.Add(name+".add", conv(name, x, nn.Conv{Filters: c, Kernel: 3, Groups: c}, scale), x)
 }
 
 // pointAdd adds a perceptron of twice as many channels, which begins as 0, to x.
-func (b layer) pointAdd(name string, x *G.Node) *G.Node {
+func (b layer) pointAdd(name string, x *G.Node, conv normed) *G.Node {
 	if b.Err() != nil {
 		return nil
 	}
 	c := x.Shape()[1]
-	y := b.ReLU(name+".act", b.cBN(name+".pw1", x, nn.Conv{Filters: 2 * c, Kernel: 1}, 1))
-	return b.Add(name+".add", b.cBN(name+".pw2", y, nn.Conv{Filters: c, Kernel: 1}, 0), x)
+	y := b.ReLU(name+".act", conv(name+".pw1", x, nn.Conv{Filters: 2 * c, Kernel: 1}, 1))
+	return b.Add(name+".add", conv(name+".pw2", y, nn.Conv{Filters: c, Kernel: 1}, 0), x)
+}
+
+// mergePatches halves the extent of x by an inverted residual with squeeze-and-excitation and without a shortcut.
+func (b layer) mergePatches(name string, x *G.Node, out int, conv normed) *G.Node {
+	if b.Err() != nil {
+		return nil
+	}
+	wide := 4 * x.Shape()[1]
+	x = b.ReLU(name+".act1", conv(name+".conv1", x, nn.Conv{Filters: wide, Kernel: 1}, 1))
+	x = conv(name+".conv2", x, nn.Conv{Filters: wide, Kernel: 3, Stride: 2, Groups: wide}, 1)
+	x = b.exciteQuarter(name+".se", b.ReLU(name+".act2", x))
+	return conv(name+".conv3", x, nn.Conv{Filters: out, Kernel: 1}, 1)
 }
 
 // partAttention is attention of one head among the first channels of the pixels of x, joined with the others.

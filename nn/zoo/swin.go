@@ -62,6 +62,17 @@ type Swin struct {
 	// Timm has timm's names, its initial values, and windows no larger than a stage's images.
 	Timm bool
 
+	// CR has V2's cosines with biases of scores from a net of all pairs of tokens. It merges tokens as the first version,
+	// and normalises the last block's result in that block. Windows have an eighth of the extent of the first stage's
+	// images. It is timm's SwinTransformerV2Cr, for Timm and V2.
+	CR bool
+	// StageNorm normalises the results of all stages: timm's extra_norm_stage. BiasHidden are the elements of the hidden
+	// layer that biases come from; 0 means 384; timm's meta_hidden_dim. BiasDropout is the probability of dropping them in
+	// Train. All are for CR.
+	StageNorm   bool
+	BiasHidden  int
+	BiasDropout float64
+
 	// Windows are the heights and widths of windows of each stage, for Timm; 0 means Window for all: timm's window_size.
 	Windows [4]int
 
@@ -108,9 +119,18 @@ func (o Swin) Build(builder *nn.Builder, x *G.Node) *G.Node {
 		least(0, "Windows").that(o.Timm || o.Windows == [4]int{}, "Windows", "0 without Timm").
 		that(slices.Max(o.Windows[:]) <= 128, "Windows", "at most 128").
 		that(o.Windows == [4]int{} || slices.Min(o.Windows[:]) > 1, "Windows", "numbers of at least 2, or 0 all").
-		least(0, "Pretrained").that(o.Timm && o.V2 || o.Pretrained == [4]int{}, "Pretrained", "0 without Timm and V2")
+		that(!o.CR || o.Timm && o.V2, "CR", "false without Timm and V2").
+		that(o.CR || !o.StageNorm, "StageNorm", "false without CR").probability("BiasDropout").
+		that(o.CR || o.BiasDropout == 0, "BiasDropout", "0 without CR").
+		least(0, "BiasHidden").that(o.CR || o.BiasHidden == 0, "BiasHidden", "0 without CR").
+		that(!o.CR || o.Windows == [4]int{}, "Windows", "0 with CR").
+		least(0, "Pretrained").that(!o.CR || o.Pretrained == [4]int{}, "Pretrained", "0 with CR").
+		that(o.Timm && o.V2 || o.Pretrained == [4]int{}, "Pretrained", "0 without Timm and V2")
 	of := o.names()
 	if !b.multipleOf(x, o.Patch) {
+		return nil
+	}
+	if o.CR && !b.multipleOf(x, 8*o.Patch) {
 		return nil
 	}
 	x = b.Conv(of.patches, x, nn.Conv{Filters: o.Width, Kernel: o.Patch, Stride: o.Patch, Bias: true})
@@ -118,6 +138,9 @@ func (o Swin) Build(builder *nn.Builder, x *G.Node) *G.Node {
 		return nil
 	}
 	n, height, width := x.Shape()[0], x.Shape()[2], x.Shape()[3]
+	if o.CR {
+		o.Window, o.WindowWidth = height/8, width/8
+	}
 	x = b.LayerNorm(of.first, b.rows(of.patches+".rows", x), swinEps)
 	done, all := 0, sum(o.Blocks[:])
 	s := swinStage{n: n, height: height, width: width, channels: o.Width}
@@ -135,9 +158,15 @@ func (o Swin) Build(builder *nn.Builder, x *G.Node) *G.Node {
 			drop := b.Config().DropPathAt(done, all)
 			x = o.block(b, of.block(i, j), x, k, drop)
 			done++
+			if o.CR && j == blocks-1 && (o.StageNorm || i == 3) {
+				x = b.LayerNorm(of.block(i, j)+".norm3", x, swinEps)
+			}
 		}
 	}
-	x = b.Reshape("permute.images", b.LayerNorm("norm", x, swinEps), n, s.height*s.width, s.channels)
+	if !o.CR {
+		x = b.LayerNorm("norm", x, swinEps)
+	}
+	x = b.Reshape("permute.images", x, n, s.height*s.width, s.channels)
 	x = b.GlobalAvgPool("avgpool", b.Apply("permute", op.Planes{Height: s.height, Width: s.width}, x))
 	return b.Linear(of.head, b.Dropout("dropout", x, b.Config().Dropout), b.Config().Classes)
 }
@@ -179,9 +208,12 @@ func (o Swin) block(b layer, name string, x *G.Node, s swinStage, drop float64) 
 	of := o.names()
 	y := o.normed(b, name+".norm1", x, s.channels, func(y *G.Node) *G.Node {
 		y = b.Windows(name+".windows", y, s.window.Windows)
-		if o.V2 {
+		switch {
+		case o.CR:
+			y = o.crAttention(b, name+".attn", y, s.window)
+		case o.V2:
 			y = b.cosineAttention(name+".attn", y, s.window)
-		} else {
+		default:
 			y = b.windowAttention(name+".attn", y, s.window)
 		}
 		return b.FromWindows(name+".images", b.rowDropout(name+of.dropProj, y, s.n, o.Dropout), s.window.Windows)
@@ -220,6 +252,7 @@ func (o Swin) norm(b layer, name string, channels int) (before, after func(*G.No
 
 // merge makes one token of 2×2, with twice the channels.
 func (o Swin) merge(b layer, name string, x *G.Node, s *swinStage) *G.Node {
+	o.V2 = o.V2 && !o.CR
 	c := s.channels
 	width := 4 * c
 	if o.V2 {

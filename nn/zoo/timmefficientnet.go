@@ -1,6 +1,7 @@
 package zoo
 
 import (
+	"fmt"
 	"strings"
 
 	"onlinerna/nn"
@@ -25,6 +26,11 @@ func init() {
 		a.Family, a.Interpolation = "efficientnet", bicubic
 		a.Reference = "Tan, Le, EfficientNetV2: smaller models and faster training, 2021"
 	}, efficientRWs()...)
+	mobile(func(a *nn.Architecture) {
+		a.Family, a.Interpolation = "efficientnet", bicubic
+		a.Reference = "Li et al., Searching for fast model families on datacenter accelerators, 2021"
+	}, mobileNet{"efficientnet_x_b5", "EfficientNet-X-B5", 448, 448, efficientX(1.6, 6)},
+		mobileNet{"efficientnet_h_b5", "EfficientNet-H-B5", 448, 448, efficientX(1.92, 4)})
 	mobile(func(a *nn.Architecture) {
 		a.Family, a.Interpolation = "mnasnet", bicubic
 		a.Reference = "Tan et al., MnasNet: platform-aware neural architecture search for mobile, 2019"
@@ -188,6 +194,19 @@ func efficientRWs() []mobileNet {
 		{"efficientnetv2_rw_m", "EfficientNetV2-M by Wightman", 320, 320,
 			net(first, last, 1792, 1.2, 1.2, 1.2, 1.2, 1.2, 1.6, 1.6)},
 	}
+}
+
+// efficientX is an EfficientNet-X-B5 of a width, with an expansion of the stages before the last three.
+func efficientX(width float64, expansion int) Mobile {
+	o := Mobile{Width: width, Depth: []float64{2.2}, Stem: 32, Act: (*nn.Builder).SiLU, Stages: []string{
+		"ds_r1_k3_s1_e1_c16_se0.25_d1", "er_r2_k3_s2_e%d_c24_se0.25_nre", "er_r2_k5_s2_e%d_c40_se0.25_nre",
+		"ir_r3_k3_s2_e%d_c80_se0.25", "ir_r3_k5_s1_e6_c112_se0.25", "ir_r4_k5_s2_e6_c192_se0.25",
+		"ir_r1_k3_s1_e6_c320_se0.25"}}
+	for i := range o.Stages[1:4] {
+		o.Stages[1+i] = fmt.Sprintf(o.Stages[1+i], expansion)
+	}
+	o.Last = o.channels(1280 * width)
+	return o
 }
 
 // semNASNet is MNASNet-A1 of a width.

@@ -111,7 +111,10 @@ var timmSwin = swinNames{
 
 // names are the net's.
 func (o Swin) names() swinNames {
-	if o.Timm {
+	switch {
+	case o.CR:
+		return crSwin
+	case o.Timm:
 		return timmSwin
 	}
 	return torchvisionSwin

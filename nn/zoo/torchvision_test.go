@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -228,7 +229,7 @@ func (j judge) structure() {
 		if _, seen := dropped[layerOf(o)]; ok && !seen && strings.Contains(o.Op().String(), "random") {
 			dropped[o.Layer()] = o.Op().String()
 			// Numbers are drawn by the first dimension. Nets that give biases of attention have none of samples.
-			if n.Shape()[0] != j.want.Batch && !strings.Contains(o.Layer(), ".rel_pos.") {
+			if n.Shape()[0] != j.want.Batch && !ofPairs.MatchString(o.Layer()) {
 				j.Errorf("%s drops elements of %v, want a batch of %d", o.Layer(), n.Shape(), j.want.Batch)
 			}
 		}
@@ -242,6 +243,9 @@ func (j judge) structure() {
 		}
 	}
 }
+
+// ofPairs finds layers that drop numbers from which biases of attention are made.
+var ofPairs = regexp.MustCompile(`\.(rel_pos|meta_mlp)\.`)
 
 func layerOf(o *nn.Op) string {
 	if o == nil {

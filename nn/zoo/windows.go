@@ -77,10 +77,13 @@ func (b layer) offsetIndex(name string, w window) {
 
 // biasByPair spreads the rows of a table, one for each offset, to the pairs of tokens, and adds the mask.
 func (b layer) biasByPair(name string, table *G.Node, w window) *G.Node {
-	t := w.Rows * w.Columns
 	places := b.Constant(name+".offsets", w.Offsets())
-	bias := b.Permute(name+".by_head", b.Gather(name+".by_pair", table, 0, places), 1, 0)
-	n := w.heads
+	return b.biasByHead(name, b.Permute(name+".by_head", b.Gather(name+".by_pair", table, 0, places), 1, 0), w)
+}
+
+// biasByHead adds the mask to the biases of each head [heads,tokens²].
+func (b layer) biasByHead(name string, bias *G.Node, w window) *G.Node {
+	t, n := w.Rows*w.Columns, w.heads
 	if w.mask != nil {
 		bias = b.Reshape(name+".all", bias, 1, w.heads, t*t)
 		bias = b.Map(name+".masked", expr.Arg(0).Add(expr.Arg(1)), w.mask, bias)

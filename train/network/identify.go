@@ -99,7 +99,7 @@ func isOf(f *statedict.File, m *outlined) bool {
 		switch {
 		case ok:
 			known++
-		case e.Kind == nn.BatchesTracked || e.Kind == nn.Buffer || slices.Contains(m.head, e.Name):
+		case e.Kind == nn.BatchesTracked || e.Kind == nn.Buffer || e.Shared || slices.Contains(m.head, e.Name):
 			continue
 		default:
 			return false

@@ -92,7 +92,7 @@ func (n *Network) load(f *statedict.File, fresh []string) (err error) {
 	for _, e := range n.model.StateDict() {
 		t, ok := f.Lookup(e.Name)
 		switch {
-		case slices.Contains(fresh, e.Name), e.Kind == nn.Buffer:
+		case slices.Contains(fresh, e.Name), e.Kind == nn.Buffer, e.Shared:
 		case e.Kind == nn.Parameter:
 			if g, ok := gridsOf(n.model, e, t.Shape); ok {
 				err = n.loadPositions(f, t, e, g)
@@ -264,7 +264,7 @@ func (n *Network) compare(f, file *statedict.File, l Loaded) error {
 		t, ok := f.Lookup(e.Name)
 		whole := e.DType == "int64"
 		switch {
-		case !ok && (whole || e.Kind == nn.Buffer): // older files lack it
+		case !ok && (whole || e.Kind == nn.Buffer || e.Shared): // some files lack it
 		case !ok:
 			diff = append(diff, fmt.Sprintf("%s%v is missing", e.Name, e.Shape))
 		case e.Kind == nn.Buffer || resizes(e, t.Shape): // the model has its own buffers
