@@ -1,0 +1,39 @@
+package zoo_test
+
+import (
+	"testing"
+
+	"onlinerna/nn/zoo"
+)
+
+var (
+	narrowViT = zoo.ViT{Width: 24, Heads: 3, Depth: 1}
+)
+
+func init() {
+	small = append(small, []struct {
+		o    buildable
+		size int
+	}{
+		{zoo.HybridViT{ViT: narrowViT, Backbone: zoo.ResNetV2{Blocks: [4]int{1}, Channels: [4]int{8}, Stem: 8, GroupNorm: 4,
+			StdEps: 1e-8}}, 0},
+		{zoo.HybridViT{ViT: narrowViT, Convs: true}, 0},
+	}...)
+}
+
+// Options of these transformers that do not fit are refused by name.
+func TestHybridOptions(t *testing.T) {
+	sides := zoo.ResNetV2{Blocks: [4]int{1, 1}, Basic: true}
+	for _, c := range []struct {
+		o    buildable
+		want string
+	}{
+		{zoo.HybridViT{ViT: narrowViT, Backbone: sides}, "zoo.HybridViT.Backbone.Basic is true: must be false"},
+		{zoo.HybridViT{ViT: narrowViT, Convs: true, Backbone: zoo.ResNetV2{Blocks: [4]int{1}}},
+			"zoo.HybridViT.Convs is true: must be false with Backbone.Blocks"},
+		{zoo.ViT{Patch: 8, Width: 24, Heads: 3, Distilled: true, NoPlaces: true},
+			"zoo.ViT.NoPlaces is true: must be false with Torchvision or Distilled"},
+	} {
+		fails(t, c.o, 64, c.want)
+	}
+}

@@ -1,0 +1,17 @@
+package zootest
+
+import (
+	"onlinerna/nn"
+	"onlinerna/nn/zoo"
+)
+
+func init() {
+	vit := zoo.ViT{Width: 24, Heads: 3, Depth: 2}
+	mci := vit
+	mci.NoEmbedClass = true
+	register(map[string]nn.Architecture{
+		"vit_hybrid_narrow": sized(48, dropping(0, .2, likeOwn("vit_small_r26_s32_224", zoo.HybridViT{ViT: vit,
+			Backbone: zoo.ResNetV2{Blocks: [4]int{1, 2}, Channels: [4]int{16, 32}, Stem: 8, GroupNorm: 4, StdEps: 1e-2}}))),
+		"vit_mci_narrow": sized(48, dropping(0, .2, likeOwn("vit_base_mci_224", zoo.HybridViT{ViT: mci, Convs: true}))),
+	})
+}
