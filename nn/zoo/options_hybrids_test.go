@@ -8,6 +8,7 @@ import (
 
 var (
 	narrowViT = zoo.ViT{Width: 24, Heads: 3, Depth: 1}
+	meanViT   = zoo.ViT{Patch: 8, Width: 24, Heads: 3, Depth: 1, Mean: true}
 )
 
 func init() {
@@ -18,12 +19,15 @@ func init() {
 		{zoo.HybridViT{ViT: narrowViT, Backbone: zoo.ResNetV2{Blocks: [4]int{1}, Channels: [4]int{8}, Stem: 8, GroupNorm: 4,
 			StdEps: 1e-8}}, 0},
 		{zoo.HybridViT{ViT: narrowViT, Convs: true}, 0},
+		{zoo.RelPosViT{ViT: meanViT, BiasHidden: 8, BiasDropout: .125}, 0},
 	}...)
 }
 
 // Options of these transformers that do not fit are refused by name.
 func TestHybridOptions(t *testing.T) {
 	sides := zoo.ResNetV2{Blocks: [4]int{1, 1}, Basic: true}
+	registers := meanViT
+	registers.Registers = 1
 	for _, c := range []struct {
 		o    buildable
 		want string
@@ -31,6 +35,9 @@ func TestHybridOptions(t *testing.T) {
 		{zoo.HybridViT{ViT: narrowViT, Backbone: sides}, "zoo.HybridViT.Backbone.Basic is true: must be false"},
 		{zoo.HybridViT{ViT: narrowViT, Convs: true, Backbone: zoo.ResNetV2{Blocks: [4]int{1}}},
 			"zoo.HybridViT.Convs is true: must be false with Backbone.Blocks"},
+		{zoo.HybridViT{ViT: meanViT, Convs: true}, "zoo.HybridViT.Patch is 8: must be 0 with Convs"},
+		{zoo.RelPosViT{ViT: registers}, "zoo.RelPosViT.Registers is 1: must be 0"},
+		{zoo.RelPosViT{ViT: zoo.ViT{Patch: 8, Width: 25, Heads: 3}}, "zoo.ViT.Width is 25: must be divisible by Heads, which is 3"},
 		{zoo.ViT{Patch: 8, Width: 24, Heads: 3, Distilled: true, NoPlaces: true},
 			"zoo.ViT.NoPlaces is true: must be false with Torchvision or Distilled"},
 	} {

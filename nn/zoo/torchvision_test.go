@@ -228,7 +228,7 @@ func (j judge) structure() {
 		if _, seen := dropped[layerOf(o)]; ok && !seen && strings.Contains(o.Op().String(), "random") {
 			dropped[o.Layer()] = o.Op().String()
 			// Numbers are drawn by the first dimension. Nets that give biases of attention have none of samples.
-			if n.Shape()[0] != j.want.Batch && !strings.Contains(o.Layer(), ".rel_pos.") {
+			if n.Shape()[0] != j.want.Batch && !strings.Contains(o.Layer(), "rel_pos.") {
 				j.Errorf("%s drops elements of %v, want a batch of %d", o.Layer(), n.Shape(), j.want.Batch)
 			}
 		}

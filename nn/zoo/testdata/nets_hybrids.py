@@ -61,6 +61,8 @@ def tnt(**kwargs):
 VARIANTS = {
     "vit_hybrid_narrow": (lambda: hybrid(resnet()), 3, 48),
     "vit_mci_narrow": (lambda: hybrid(ConvStem(3, 3, (6, 6, 24), (4, 2, 2), (4, 2, 2), 0, act_layer=nn.GELU), False, no_embed_class=True), 3, 48),
+    "vit_relpos_narrow": (lambda: relpos(class_token=True, fc_norm=True, init_values=0.2), 3, 24),
+    "vit_srelpos_narrow": (lambda: relpos(shared_rel_pos=True, qkv_bias=False, block_fn=ResPostRelPosBlock), 3, 24),
 }
 
 # Attention with products of distances, or of weights by content and by offset, has other products here.
@@ -70,3 +72,8 @@ UNCOUNTED |= {f"mvitv2_{size}_cls" for size in ("small", "base", "large", "huge"
 TIMM = {f"vit_{name}": ({"img_size": 224}, 1, 224) for name in (
     "tiny_r_s16_p8_224", "tiny_r_s16_p8_384", "small_r26_s32_224", "small_r26_s32_384", "base_r26_s32_224", "base_r50_s16_224",
     "base_r50_s16_384", "large_r50_s32_224", "large_r50_s32_384", "base_mci_224")}
+TIMM |= {f"vit_{name}": ({}, 1, int(name[-3:])) for name in (
+    "relpos_base_patch32_plus_rpn_256", "relpos_base_patch16_plus_240", "relpos_small_patch16_224", "relpos_medium_patch16_224",
+    "relpos_base_patch16_224", "srelpos_small_patch16_224", "srelpos_medium_patch16_224", "relpos_medium_patch16_cls_224",
+    "relpos_base_patch16_cls_224", "relpos_base_patch16_clsgap_224", "relpos_small_patch16_rpn_224", "relpos_medium_patch16_rpn_224",
+    "relpos_base_patch16_rpn_224")}

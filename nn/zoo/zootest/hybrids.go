@@ -7,11 +7,20 @@ import (
 
 func init() {
 	vit := zoo.ViT{Width: 24, Heads: 3, Depth: 2}
+	relative := vit
+	relative.Patch, relative.Mean = 8, true
+	class, post := relative, relative
+	class.ClassBeside, class.NormMean, class.LayerScale = true, true, .2
+	post.PostNorm, post.NoQKVBias, post.LayerScale = true, true, 1e-6
 	mci := vit
 	mci.NoEmbedClass = true
 	register(map[string]nn.Architecture{
 		"vit_hybrid_narrow": sized(48, dropping(0, .2, likeOwn("vit_small_r26_s32_224", zoo.HybridViT{ViT: vit,
 			Backbone: zoo.ResNetV2{Blocks: [4]int{1, 2}, Channels: [4]int{16, 32}, Stem: 8, GroupNorm: 4, StdEps: 1e-2}}))),
 		"vit_mci_narrow": sized(48, dropping(0, .2, likeOwn("vit_base_mci_224", zoo.HybridViT{ViT: mci, Convs: true}))),
+		"vit_relpos_narrow": sized(24, dropping(0, .2, likeOwn("vit_relpos_base_patch16_clsgap_224", zoo.RelPosViT{ViT: class,
+			BiasHidden: 12, BiasDropout: nothing}))),
+		"vit_srelpos_narrow": sized(24, dropping(0, .2, likeOwn("vit_srelpos_small_patch16_224", zoo.RelPosViT{ViT: post,
+			BiasHidden: 12, BiasDropout: nothing, Shared: true}))),
 	})
 }
