@@ -20,6 +20,7 @@ func init() {
 			StdEps: 1e-8}}, 0},
 		{zoo.HybridViT{ViT: narrowViT, Convs: true}, 0},
 		{zoo.RelPosViT{ViT: meanViT, BiasHidden: 8, BiasDropout: .125}, 0},
+		{zoo.VOLO{Blocks: [4]int{1, 1, 1, 1}, Width: [2]int{8, 8}, Heads: [2]int{2, 2}, Stem: 8, MLPRatio: 1}, 32},
 	}...)
 }
 
@@ -40,6 +41,8 @@ func TestHybridOptions(t *testing.T) {
 		{zoo.RelPosViT{ViT: zoo.ViT{Patch: 8, Width: 25, Heads: 3}}, "zoo.ViT.Width is 25: must be divisible by Heads, which is 3"},
 		{zoo.ViT{Patch: 8, Width: 24, Heads: 3, Distilled: true, NoPlaces: true},
 			"zoo.ViT.NoPlaces is true: must be false with Torchvision or Distilled"},
+		{zoo.VOLO{Blocks: [4]int{1, 1, 1, 1}, Width: [2]int{8, 9}, Heads: [2]int{2, 2}},
+			"zoo.VOLO.Width is [8 9]: must be divisible by Heads"},
 	} {
 		fails(t, c.o, 64, c.want)
 	}

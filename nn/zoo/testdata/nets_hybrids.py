@@ -63,6 +63,8 @@ VARIANTS = {
     "vit_mci_narrow": (lambda: hybrid(ConvStem(3, 3, (6, 6, 24), (4, 2, 2), (4, 2, 2), 0, act_layer=nn.GELU), False, no_embed_class=True), 3, 48),
     "vit_relpos_narrow": (lambda: relpos(class_token=True, fc_norm=True, init_values=0.2), 3, 24),
     "vit_srelpos_narrow": (lambda: relpos(shared_rel_pos=True, qkv_bias=False, block_fn=ResPostRelPosBlock), 3, 24),
+    "volo_narrow": (lambda: narrow(VOLO, layers=(2, 1, 1, 1), img_size=64, embed_dims=(8, 16, 16, 16), num_heads=(2, 4, 4, 4), mlp_ratio=2,
+                                   stem_hidden_dim=8), 3, 64),
 }
 
 # Attention with products of distances, or of weights by content and by offset, has other products here.
@@ -77,3 +79,5 @@ TIMM |= {f"vit_{name}": ({}, 1, int(name[-3:])) for name in (
     "relpos_base_patch16_224", "srelpos_small_patch16_224", "srelpos_medium_patch16_224", "relpos_medium_patch16_cls_224",
     "relpos_base_patch16_cls_224", "relpos_base_patch16_clsgap_224", "relpos_small_patch16_rpn_224", "relpos_medium_patch16_rpn_224",
     "relpos_base_patch16_rpn_224")}
+TIMM |= {f"volo_{name}": ({"img_size": 224}, 1, 224) for name in (
+    "d1_224", "d1_384", "d2_224", "d2_384", "d3_224", "d3_448", "d4_224", "d4_448", "d5_224", "d5_448", "d5_512")}

@@ -22,5 +22,7 @@ func init() {
 			BiasHidden: 12, BiasDropout: nothing}))),
 		"vit_srelpos_narrow": sized(24, dropping(0, .2, likeOwn("vit_srelpos_small_patch16_224", zoo.RelPosViT{ViT: post,
 			BiasHidden: 12, BiasDropout: nothing, Shared: true}))),
+		"volo_narrow": dropping(0, .2, like("volo_d1_224", zoo.VOLO{Blocks: [4]int{2, 1, 1, 1}, Width: [2]int{8, 16},
+			Heads: [2]int{2, 4}, Stem: 8, MLPRatio: 2}.Build)),
 	})
 }
