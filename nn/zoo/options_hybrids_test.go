@@ -21,6 +21,8 @@ func init() {
 		{zoo.HybridViT{ViT: narrowViT, Convs: true}, 0},
 		{zoo.RelPosViT{ViT: meanViT, BiasHidden: 8, BiasDropout: .125}, 0},
 		{zoo.VOLO{Blocks: [4]int{1, 1, 1, 1}, Width: [2]int{8, 8}, Heads: [2]int{2, 2}, Stem: 8, MLPRatio: 1}, 32},
+		{zoo.SAMViT{Patch: 8, Width: 24, Heads: 3, Depth: 2, Window: 2, Global: []int{1}, Neck: 8}, 0},
+		{zoo.MViTv2{Width: 8, Heads: 1, Blocks: [4]int{1, 1, 1, 1}, Class: true}, 0},
 	}...)
 }
 
@@ -43,6 +45,7 @@ func TestHybridOptions(t *testing.T) {
 			"zoo.ViT.NoPlaces is true: must be false with Torchvision or Distilled"},
 		{zoo.VOLO{Blocks: [4]int{1, 1, 1, 1}, Width: [2]int{8, 9}, Heads: [2]int{2, 2}},
 			"zoo.VOLO.Width is [8 9]: must be divisible by Heads"},
+		{zoo.SAMViT{Patch: 8, Width: 24, Heads: 3, Window: 200}, "zoo.SAMViT.Window is 200: must be at most 128"},
 	} {
 		fails(t, c.o, 64, c.want)
 	}

@@ -65,6 +65,10 @@ VARIANTS = {
     "vit_srelpos_narrow": (lambda: relpos(shared_rel_pos=True, qkv_bias=False, block_fn=ResPostRelPosBlock), 3, 24),
     "volo_narrow": (lambda: narrow(VOLO, layers=(2, 1, 1, 1), img_size=64, embed_dims=(8, 16, 16, 16), num_heads=(2, 4, 4, 4), mlp_ratio=2,
                                    stem_hidden_dim=8), 3, 64),
+    "samvit_narrow": (lambda: small(VisionTransformerSAM, img_size=40, patch_size=8, use_rel_pos=True, window_size=3, global_attn_indexes=(0,),
+                                    neck_chans=8), 3, 40),
+    "mvitv2_cls_narrow": (lambda: narrow(MultiScaleVit, cfg=MultiScaleVitCfg(depths=(1, 1, 1, 1), embed_dim=8, use_cls_token=True),
+                                         img_size=32), 3, 32),
 }
 
 # Attention with products of distances, or of weights by content and by offset, has other products here.
@@ -81,3 +85,5 @@ TIMM |= {f"vit_{name}": ({}, 1, int(name[-3:])) for name in (
     "relpos_base_patch16_rpn_224")}
 TIMM |= {f"volo_{name}": ({"img_size": 224}, 1, 224) for name in (
     "d1_224", "d1_384", "d2_224", "d2_384", "d3_224", "d3_448", "d4_224", "d4_448", "d5_224", "d5_448", "d5_512")}
+TIMM |= {f"samvit_{name}": ({"img_size": 224}, 1, 224) for name in ("base_patch16", "large_patch16", "huge_patch16", "base_patch16_224")}
+TIMM |= {f"mvitv2_{size}_cls": ({}, 1, 224) for size in ("small", "base", "large", "huge")}

@@ -24,5 +24,9 @@ func init() {
 			BiasHidden: 12, BiasDropout: nothing, Shared: true}))),
 		"volo_narrow": dropping(0, .2, like("volo_d1_224", zoo.VOLO{Blocks: [4]int{2, 1, 1, 1}, Width: [2]int{8, 16},
 			Heads: [2]int{2, 4}, Stem: 8, MLPRatio: 2}.Build)),
+		"samvit_narrow": sized(40, dropping(0, .2, like("samvit_base_patch16", zoo.SAMViT{Patch: 8, Width: 24, Heads: 3,
+			Depth: 2, Window: 3, Global: []int{0}, Neck: 8}.Build))),
+		"mvitv2_cls_narrow": sized(32, dropping(0, .2, like("mvitv2_small_cls", zoo.MViTv2{Width: 8, Heads: 1,
+			Blocks: [4]int{1, 1, 1, 1}, Class: true}.Build))),
 	})
 }
