@@ -69,6 +69,8 @@ VARIANTS = {
                                     neck_chans=8), 3, 40),
     "mvitv2_cls_narrow": (lambda: narrow(MultiScaleVit, cfg=MultiScaleVitCfg(depths=(1, 1, 1, 1), embed_dim=8, use_cls_token=True),
                                          img_size=32), 3, 32),
+    "tnt_narrow": (lambda: tnt(), 3, 32),
+    "tnt_legacy_narrow": (lambda: tnt(legacy=True), 3, 32),
 }
 
 # Attention with products of distances, or of weights by content and by offset, has other products here.
@@ -87,3 +89,4 @@ TIMM |= {f"volo_{name}": ({"img_size": 224}, 1, 224) for name in (
     "d1_224", "d1_384", "d2_224", "d2_384", "d3_224", "d3_448", "d4_224", "d4_448", "d5_224", "d5_448", "d5_512")}
 TIMM |= {f"samvit_{name}": ({"img_size": 224}, 1, 224) for name in ("base_patch16", "large_patch16", "huge_patch16", "base_patch16_224")}
 TIMM |= {f"mvitv2_{size}_cls": ({}, 1, 224) for size in ("small", "base", "large", "huge")}
+TIMM |= {f"tnt_{size}_patch16_224": ({}, 1, 224) for size in ("s_legacy", "s", "b")}

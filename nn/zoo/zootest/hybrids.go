@@ -28,5 +28,9 @@ func init() {
 			Depth: 2, Window: 3, Global: []int{0}, Neck: 8}.Build))),
 		"mvitv2_cls_narrow": sized(32, dropping(0, .2, like("mvitv2_small_cls", zoo.MViTv2{Width: 8, Heads: 1,
 			Blocks: [4]int{1, 1, 1, 1}, Class: true}.Build))),
+		"tnt_narrow": sized(32, dropping(0, .2, like("tnt_s_patch16_224", zoo.TNT{Patch: 16, Width: 24, Inner: 8, Heads: 3,
+			InnerHeads: 2, Depth: 2}.Build))),
+		"tnt_legacy_narrow": sized(32, dropping(0, .2, like("tnt_s_legacy_patch16_224", zoo.TNT{Patch: 16, Width: 24,
+			Inner: 8, Heads: 3, InnerHeads: 2, Depth: 2, Legacy: true}.Build))),
 	})
 }
