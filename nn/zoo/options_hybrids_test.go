@@ -23,6 +23,7 @@ func init() {
 		{zoo.VOLO{Blocks: [4]int{1, 1, 1, 1}, Width: [2]int{8, 8}, Heads: [2]int{2, 2}, Stem: 8, MLPRatio: 1}, 32},
 		{zoo.SAMViT{Patch: 8, Width: 24, Heads: 3, Depth: 2, Window: 2, Global: []int{1}, Neck: 8}, 0},
 		{zoo.TNT{Patch: 8, Width: 24, Inner: 4, Heads: 3, InnerHeads: 2, Depth: 1}, 0},
+		{zoo.ConViT{Patch: 8, Width: 24, Heads: 4, Depth: 2, Local: 1}, 0},
 		{zoo.MViTv2{Width: 8, Heads: 1, Blocks: [4]int{1, 1, 1, 1}, Class: true}, 0},
 	}...)
 }
@@ -48,6 +49,8 @@ func TestHybridOptions(t *testing.T) {
 			"zoo.VOLO.Width is [8 9]: must be divisible by Heads"},
 		{zoo.SAMViT{Patch: 8, Width: 24, Heads: 3, Window: 200}, "zoo.SAMViT.Window is 200: must be at most 128"},
 		{zoo.TNT{Patch: 6, Width: 24, Inner: 4, Heads: 3, InnerHeads: 2, Depth: 1}, "zoo.TNT.Patch is 6: must be divisible by 4"},
+		{zoo.ConViT{Patch: 8, Width: 24, Heads: 3, Depth: 2}, "zoo.ConViT.Heads is 3: must be a square"},
+		{zoo.ConViT{Patch: 8, Width: 24, Heads: 4, Depth: 2, Local: 2}, "zoo.ConViT.Local is 2: must be below Depth"},
 	} {
 		fails(t, c.o, 64, c.want)
 	}

@@ -71,6 +71,7 @@ VARIANTS = {
                                          img_size=32), 3, 32),
     "tnt_narrow": (lambda: tnt(), 3, 32),
     "tnt_legacy_narrow": (lambda: tnt(legacy=True), 3, 32),
+    "convit_narrow": (lambda: narrow(ConVit, img_size=32, patch_size=8, embed_dim=6, depth=3, num_heads=4, local_up_to_layer=2), 3, 32),
 }
 
 # Attention with products of distances, or of weights by content and by offset, has other products here.
@@ -90,3 +91,4 @@ TIMM |= {f"volo_{name}": ({"img_size": 224}, 1, 224) for name in (
 TIMM |= {f"samvit_{name}": ({"img_size": 224}, 1, 224) for name in ("base_patch16", "large_patch16", "huge_patch16", "base_patch16_224")}
 TIMM |= {f"mvitv2_{size}_cls": ({}, 1, 224) for size in ("small", "base", "large", "huge")}
 TIMM |= {f"tnt_{size}_patch16_224": ({}, 1, 224) for size in ("s_legacy", "s", "b")}
+TIMM |= {f"convit_{size}": ({}, 1, 224) for size in ("tiny", "small", "base")}

@@ -32,5 +32,7 @@ func init() {
 			InnerHeads: 2, Depth: 2}.Build))),
 		"tnt_legacy_narrow": sized(32, dropping(0, .2, like("tnt_s_legacy_patch16_224", zoo.TNT{Patch: 16, Width: 24,
 			Inner: 8, Heads: 3, InnerHeads: 2, Depth: 2, Legacy: true}.Build))),
+		"convit_narrow": sized(32, dropping(0, .2, likeOwn("convit_tiny", zoo.ConViT{Patch: 8, Width: 24, Heads: 4,
+			Depth: 3, Local: 2}))),
 	})
 }
