@@ -25,6 +25,7 @@ func init() {
 		{zoo.TNT{Patch: 8, Width: 24, Inner: 4, Heads: 3, InnerHeads: 2, Depth: 1}, 0},
 		{zoo.ConViT{Patch: 8, Width: 24, Heads: 4, Depth: 2, Local: 1}, 0},
 		{zoo.MViTv2{Width: 8, Heads: 1, Blocks: [4]int{1, 1, 1, 1}, Class: true}, 0},
+		{zoo.DaViT{Width: 8, Blocks: [4]int{1, 1, 1, 1}, Heads: 2, Window: 3, Florence: true}, 32},
 	}...)
 }
 

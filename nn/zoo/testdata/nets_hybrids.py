@@ -72,6 +72,8 @@ VARIANTS = {
     "tnt_narrow": (lambda: tnt(), 3, 32),
     "tnt_legacy_narrow": (lambda: tnt(legacy=True), 3, 32),
     "convit_narrow": (lambda: narrow(ConVit, img_size=32, patch_size=8, embed_dim=6, depth=3, num_heads=4, local_up_to_layer=2), 3, 32),
+    "davit_fl_narrow": (lambda: narrow(DaVit, embed_dims=(8, 16, 32, 64), num_heads=(2, 4, 8, 16), depths=(1, 2, 1, 1), window_size=3,
+                                       down_kernel_size=3, channel_attn_v2=True, named_blocks=True), 3, 58),
 }
 
 # Attention with products of distances, or of weights by content and by offset, has other products here.
@@ -92,3 +94,4 @@ TIMM |= {f"samvit_{name}": ({"img_size": 224}, 1, 224) for name in ("base_patch1
 TIMM |= {f"mvitv2_{size}_cls": ({}, 1, 224) for size in ("small", "base", "large", "huge")}
 TIMM |= {f"tnt_{size}_patch16_224": ({}, 1, 224) for size in ("s_legacy", "s", "b")}
 TIMM |= {f"convit_{size}": ({}, 1, 224) for size in ("tiny", "small", "base")}
+TIMM |= {f"davit_{size}_fl": ({}, 2, 64) for size in ("base", "huge")}

@@ -34,5 +34,7 @@ func init() {
 			Inner: 8, Heads: 3, InnerHeads: 2, Depth: 2, Legacy: true}.Build))),
 		"convit_narrow": sized(32, dropping(0, .2, likeOwn("convit_tiny", zoo.ConViT{Patch: 8, Width: 24, Heads: 4,
 			Depth: 3, Local: 2}))),
+		"davit_fl_narrow": sized(58, dropping(0, .2, like("davit_base_fl", zoo.DaViT{Width: 8, Heads: 2,
+			Blocks: [4]int{1, 2, 1, 1}, Window: 3, Florence: true}.Build))),
 	})
 }
