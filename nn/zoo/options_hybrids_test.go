@@ -26,6 +26,7 @@ func init() {
 		{zoo.ConViT{Patch: 8, Width: 24, Heads: 4, Depth: 2, Local: 1}, 0},
 		{zoo.MViTv2{Width: 8, Heads: 1, Blocks: [4]int{1, 1, 1, 1}, Class: true}, 0},
 		{zoo.DaViT{Width: 8, Blocks: [4]int{1, 1, 1, 1}, Heads: 2, Window: 3, Florence: true}, 32},
+		{zoo.Mixer{Patch: 8, Width: 16, Blocks: 1, TokenRatio: 1, MLPRatio: 2, SwiGLU: true}, 0},
 	}...)
 }
 
@@ -52,6 +53,8 @@ func TestHybridOptions(t *testing.T) {
 		{zoo.TNT{Patch: 6, Width: 24, Inner: 4, Heads: 3, InnerHeads: 2, Depth: 1}, "zoo.TNT.Patch is 6: must be divisible by 4"},
 		{zoo.ConViT{Patch: 8, Width: 24, Heads: 3, Depth: 2}, "zoo.ConViT.Heads is 3: must be a square"},
 		{zoo.ConViT{Patch: 8, Width: 24, Heads: 4, Depth: 2, Local: 2}, "zoo.ConViT.Local is 2: must be below Depth"},
+		{zoo.Mixer{Patch: 8, Width: 24, Blocks: 1, TokenRatio: .125, SwiGLU: true},
+			"zoo.Mixer.TokenRatio is 0.125: must be such that the hidden layer is even with SwiGLU"},
 	} {
 		fails(t, c.o, 64, c.want)
 	}

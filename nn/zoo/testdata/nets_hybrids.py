@@ -74,6 +74,8 @@ VARIANTS = {
     "convit_narrow": (lambda: narrow(ConVit, img_size=32, patch_size=8, embed_dim=6, depth=3, num_heads=4, local_up_to_layer=2), 3, 32),
     "davit_fl_narrow": (lambda: narrow(DaVit, embed_dims=(8, 16, 32, 64), num_heads=(2, 4, 8, 16), depths=(1, 2, 1, 1), window_size=3,
                                        down_kernel_size=3, channel_attn_v2=True, named_blocks=True), 3, 58),
+    "gmixer_narrow": (lambda: narrow(MlpMixer, img_size=24, patch_size=8, embed_dim=24, num_blocks=2, mlp_ratio=(1.0, 2.5), mlp_layer=GluMlp,
+                                     act_layer=nn.SiLU), 3, 24),
 }
 
 # Attention with products of distances, or of weights by content and by offset, has other products here.
@@ -95,3 +97,4 @@ TIMM |= {f"mvitv2_{size}_cls": ({}, 1, 224) for size in ("small", "base", "large
 TIMM |= {f"tnt_{size}_patch16_224": ({}, 1, 224) for size in ("s_legacy", "s", "b")}
 TIMM |= {f"convit_{size}": ({}, 1, 224) for size in ("tiny", "small", "base")}
 TIMM |= {f"davit_{size}_fl": ({}, 2, 64) for size in ("base", "huge")}
+TIMM |= {f"gmixer_{blocks}_224": ({}, 1, 224) for blocks in (12, 24)}

@@ -36,5 +36,7 @@ func init() {
 			Depth: 3, Local: 2}))),
 		"davit_fl_narrow": sized(58, dropping(0, .2, like("davit_base_fl", zoo.DaViT{Width: 8, Heads: 2,
 			Blocks: [4]int{1, 2, 1, 1}, Window: 3, Florence: true}.Build))),
+		"gmixer_narrow": sized(24, dropping(0, .2, like("gmixer_24_224", zoo.Mixer{Patch: 8, Width: 24, Blocks: 2,
+			TokenRatio: 1, MLPRatio: 2.5, SwiGLU: true}.Build))),
 	})
 }
