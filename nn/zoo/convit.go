@@ -123,7 +123,8 @@ func (o ConViT) gated(b layer, name string, x, offsets *G.Node, n int) *G.Node {
 	// Attention with queries and keys of 0, and offsets' scores for its biases, is faster than a product of matrices.
 	bias := b.Permute(name+".by_head", b.Linear(name+".pos_proj", offsets, o.Heads), 1, 0)
 	bias = b.Reshape(name+".by_query", bias, o.Heads, t, t)
-	zero := b.Constant(name+".zero", op.New(op.T(op.Float64, n*o.Heads, t, 1)))
+	zero := b.Expand(name+".zeros", b.Constant(name+".zero", op.New(op.T(op.Float64, 1, 1, t))), n, o.Heads, t)
+	zero = b.Reshape(name+".nothing", zero, n*o.Heads, t, 1)
 	z := b.byHead(name+".values", b.Slice(name+".values.rows", qkv, 1, 2*c, 3*c), n, o.Heads)
 	z = b.ofHeads(name+".local.rows", b.Apply(name+".local", op.Attention{Scale: 1}, zero, zero, z, bias), n)
 

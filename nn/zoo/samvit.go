@@ -109,22 +109,22 @@ func (o SAMViT) block(b layer, name string, x *G.Node, n int, w nn.Windows, drop
 	if b.Err() != nil {
 		return nil
 	}
-	y = o.attention(b, name+".attn", y, n*w.Count(), w.Rows)
+	y = o.attention(b, name+".attn", y, n, w)
 	y = b.FromWindows(name+".images", b.partDropout(name+".drop_path1", y, n, w.Count(), drop), w)
 	x = b.Add(name+".add", y, x)
 	y = b.perceptron(name+".mlp", b.LayerNorm(name+".norm2", x, samEps), 4*o.Width)
 	return b.rowResidual(name+".drop_path2", y, x, n, drop)
 }
 
-// attention is that among the rows x of n windows.
-func (o SAMViT) attention(b layer, name string, x *G.Node, n, side int) *G.Node {
-	c := o.Width
+// attention is that among the rows x of windows of n images.
+func (o SAMViT) attention(b layer, name string, x *G.Node, n int, w nn.Windows) *G.Node {
+	c, side, windows := o.Width, w.Rows, n*w.Count()
 	tables := b.distanceTables(name, 2*side-1, c/o.Heads, nn.Init{}, false)
 	qkv := b.Linear(name+".qkv", x, 3*c)
 	var parts [3]*G.Node
 	for i, part := range []string{".queries", ".keys", ".values"} {
-		parts[i] = b.byHead(name+part, b.Slice(name+part+".rows", qkv, 1, i*c, (i+1)*c), n, o.Heads)
+		parts[i] = b.byHead(name+part, b.Slice(name+part+".rows", qkv, 1, i*c, (i+1)*c), windows, o.Heads)
 	}
-	y := b.squareAttention(name, parts[0], parts[1], parts[2], tables, squares{queries: side, keys: side})
-	return b.Linear(name+".proj", b.ofHeads(name+".mixture", y, n), c)
+	y := b.squareAttention(name, parts[0], parts[1], parts[2], tables, n, squares{queries: side, keys: side})
+	return b.Linear(name+".proj", b.ofHeads(name+".mixture", y, windows), c)
 }

@@ -26,9 +26,11 @@ func (b layer) distanceTables(name string, rows, d int, init nn.Init, exempt boo
 	return tables
 }
 
-// squareAttention is attention of queries to keys and values [n,tokens,d]. Scores have a summand for the distance down
-// and one for that across, both products with the query and a row of a table; those of class tokens have none.
-func (b layer) squareAttention(name string, queries, keys, values *G.Node, tables [2]*G.Node, s squares) *G.Node {
+// squareAttention is attention of queries to keys and values [n,tokens,d], as many for each of a number of images.
+// Scores have a summand for the distance down and one for that across, both products with the query and a row of a
+// table; those of class tokens have none.
+func (b layer) squareAttention(name string, queries, keys, values *G.Node, tables [2]*G.Node, images int,
+	s squares) *G.Node {
 	if b.Err() != nil {
 		return nil
 	}
@@ -37,9 +39,9 @@ func (b layer) squareAttention(name string, queries, keys, values *G.Node, table
 	scaled := b.Map(name+".scaled", expr.Arg(0).Scale(1/math.Sqrt(float64(d))), queries)
 	down := b.axisScores(name+".rel_pos_h", queries, tables[0], s, true)
 	across := b.axisScores(name+".rel_pos_w", queries, tables[1], s, false)
-	places := onePerAxis(s)
-	rows := places.Shape[1]
-	ones := b.Expand(name+".places", b.Constant(name+".place", places), n, rows, 2*s.keys)
+	place := onePerAxis(s)
+	ones := b.Expand(name+".all_places", b.Constant(name+".place", place), images, n/images, place.Shape.Size())
+	ones = b.Reshape(name+".places", ones, n, place.Shape.Size()/(2*s.keys), 2*s.keys)
 	return b.Apply(name+".attention", op.Attention{Scale: 1}, b.Concat(name+".queries", 2, scaled, down, across),
 		b.Concat(name+".keys", 2, keys, ones), values)
 }
@@ -79,14 +81,14 @@ func (b layer) axisScores(name string, queries, table *G.Node, s squares, down b
 	return x
 }
 
-// onePerAxis has for each key a 1 in the column of its row, and one in that of its column: [1,keys,2·side]. A class
-// token has none.
+// onePerAxis has for each key 2·side numbers: a 1 in the column of its row, and one in that of its column. A class token
+// has none.
 func onePerAxis(s squares) op.Tensor {
 	first := 0
 	if s.class {
 		first = 1
 	}
-	m := op.New(op.T(op.Float64, 1, first+s.keys*s.keys, 2*s.keys))
+	m := op.New(op.T(op.Float64, 1, 1, (first+s.keys*s.keys)*2*s.keys))
 	for i := range s.keys * s.keys {
 		row := m.Data.([]float64)[(first+i)*2*s.keys:]
 		row[i/s.keys], row[s.keys+i%s.keys] = 1, 1
