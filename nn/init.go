@@ -15,7 +15,12 @@ type Init struct {
 	Mean         float64 // of Normal and Uniform
 
 	Second *Init // of the second half of the values; nil means the same
+
+	Given Given // the values themselves; nil means those of the distribution
 }
+
+// Given are the initial values of a parameter, by number in row-major order.
+type Given interface{ At(i int) float64 }
 
 // Distribution is the distribution of the initial values of a parameter.
 type Distribution uint8
@@ -32,6 +37,9 @@ func (i Init) String() string {
 		first := i
 		first.Second = nil
 		return fmt.Sprintf("%v, in the second half %v", first, *i.Second)
+	}
+	if i.Given != nil {
+		return fmt.Sprintf("%T%+[1]v", i.Given)
 	}
 	switch i.Distribution {
 	case Constant:
@@ -103,6 +111,12 @@ func fillInit[T float32 | float64](i Init, d []T, s uint64) {
 
 // drawInit writes the values from the given number on.
 func drawInit[T float32 | float64](i Init, d []T, s, first uint64) {
+	if i.Given != nil {
+		for j := range d {
+			d[j] = T(i.Given.At(int(first) + j))
+		}
+		return
+	}
 	switch i.Distribution {
 	case Normal:
 		for j := 0; j < len(d); j += 2 {

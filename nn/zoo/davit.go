@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"regexp"
+	"strings"
 
 	G "gorgonia.org/gorgonia"
 
@@ -20,8 +21,10 @@ func init() {
 		{"tiny", DaViT{Width: 96, Blocks: [4]int{1, 1, 3, 1}, Heads: 3}},
 		{"small", DaViT{Width: 96, Blocks: [4]int{1, 1, 9, 1}, Heads: 3}},
 		{"base", DaViT{Width: 128, Blocks: [4]int{1, 1, 9, 1}, Heads: 4}},
+		{"base_fl", DaViT{Width: 128, Blocks: [4]int{1, 1, 9, 1}, Heads: 4, Window: 12, Florence: true}},
+		{"huge_fl", DaViT{Width: 256, Blocks: [4]int{1, 1, 9, 1}, Heads: 8, Window: 12, Florence: true}},
 	} {
-		imageNet(nn.Architecture{
+		a := nn.Architecture{
 			Name:          "davit_" + v.name,
 			Family:        "davit",
 			Summary:       "DaViT, " + v.name + ", with timm's names",
@@ -32,7 +35,13 @@ func init() {
 			Block:         timmStage,
 			Init:          daViTInitial,
 			Build:         v.net.Build,
-		})
+		}
+		if size, ok := strings.CutSuffix(v.name, "_fl"); ok {
+			a.Summary = "DaViT, " + size + ", Florence-2's image tower, with timm's names"
+			a.Reference = "Xiao et al., Florence-2: advancing a unified representation for a variety of vision tasks, 2024"
+			a.Size, a.Resize = 768, cropped(768, .95)
+		}
+		imageNet(a)
 	}
 }
 
@@ -43,6 +52,10 @@ type DaViT struct {
 	Blocks [4]int // of each stage; timm's depths
 	Heads  int    // of the first stage; timm's num_heads[0]
 	Window int    // height and width of a window; 0 means 7; timm's window_size
+
+	// Florence has other scores among channels and their scale by the number of pixels, overlapping convolutions between
+	// stages, and other names of blocks: timm's channel_attn_v2 and named_blocks, with down_kernel_size=3.
+	Florence bool
 }
 
 // daViTEps is added to the variances of layer normalisations.
@@ -66,14 +79,22 @@ func (o DaViT) Build(builder *nn.Builder, x *G.Node) *G.Node {
 		stage, heads := fmt.Sprintf("stages.%d", i), o.Heads<<i
 		if i > 0 {
 			name := stage + ".downsample"
-			x = b.fill(name, b.pixelNormBy(name+".norm", x, daViTEps), 2)
-			x = b.Conv(name+".conv", x, nn.Conv{Filters: o.Width << i, Kernel: 2, Stride: 2, Bias: true})
+			x = b.pixelNormBy(name+".norm", x, daViTEps)
+			if o.Florence {
+				x = b.conv(name+".conv", x, nn.Conv{Filters: o.Width << i, Kernel: 3, Stride: 2, Bias: true})
+			} else {
+				x = b.Conv(name+".conv", b.fill(name, x, 2), nn.Conv{Filters: o.Width << i, Kernel: 2, Stride: 2, Bias: true})
+			}
 		}
 		for j := range n {
 			drop := b.Config().DropPathAt(done, all)
 			name := fmt.Sprintf("%s.blocks.%d", stage, j)
-			x = o.block(b, name+".0", x, heads, false, drop)
-			x = o.block(b, name+".1", x, heads, true, drop)
+			parts := [2]string{".0", ".1"}
+			if o.Florence {
+				parts = [2]string{".spatial_block", ".channel_block"}
+			}
+			x = o.block(b, name+parts[0], x, heads, false, drop)
+			x = o.block(b, name+parts[1], x, heads, true, drop)
 			done++
 		}
 	}
@@ -106,7 +127,7 @@ func (o DaViT) block(b layer, name string, x *G.Node, heads int, channels bool, 
 	x = b.rows(name+".cpe1", image)
 	y := b.LayerNorm(name+".norm1", x, daViTEps)
 	if channels {
-		y = b.channelAttention(name+".attn", y, n, heads)
+		y = o.channelAttention(b, name+".attn", y, n, heads)
 	} else {
 		y = b.rowWindows(name+".attn", y, nn.Windows{Height: s[2], Width: s[3], Rows: o.Window, Columns: o.Window}, heads)
 	}
@@ -117,8 +138,9 @@ func (o DaViT) block(b layer, name string, x *G.Node, heads int, channels bool, 
 }
 
 // channelAttention is attention of the rows x of n images among the elements of heads: the scores of two are the
-// product of one's keys and the other's values over all pixels, and they weigh queries.
-func (b layer) channelAttention(name string, x *G.Node, n, heads int) *G.Node {
+// product of one's keys and the other's values over all pixels, and they weigh queries. With Florence the product is of
+// queries and keys, and they weigh values.
+func (o DaViT) channelAttention(b layer, name string, x *G.Node, n, heads int) *G.Node {
 	if b.Err() != nil {
 		return nil
 	}
@@ -128,9 +150,13 @@ func (b layer) channelAttention(name string, x *G.Node, n, heads int) *G.Node {
 	for i, part := range []string{".queries", ".keys", ".values"} {
 		parts[i] = b.byHead(name+part, b.Slice(name+part, qkv, 1, i*c, (i+1)*c), n, heads)
 	}
-	y := b.Apply(name+".products", op.MatMul{TransA: true}, parts[1], parts[2])
-	y = b.Map(name+".scaled", expr.Arg(0).Scale(1/math.Sqrt(float64(c/heads))), y)
-	y = b.MatMul(name+".mixed", parts[0], b.Softmax(name+".softmax", y), true)
+	left, right, weighed, count := parts[1], parts[2], parts[0], c/heads
+	if o.Florence {
+		left, right, weighed, count = parts[0], parts[1], parts[2], x.Shape()[0]/n
+	}
+	y := b.Apply(name+".products", op.MatMul{TransA: true}, left, right)
+	y = b.Map(name+".scaled", expr.Arg(0).Scale(1/math.Sqrt(float64(count))), y)
+	y = b.MatMul(name+".mixed", weighed, b.Softmax(name+".softmax", y), true)
 	return b.Linear(name+".proj", b.ofHeads(name+".mixture", y, n), c)
 }
 

@@ -123,7 +123,7 @@ func (o EfficientViT) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	x = b.conv("head.in_conv.conv", x, nn.Conv{Filters: o.Head[0], Kernel: 1})
 	x = b.BatchNormEps("head.in_conv.norm", x, 1, 1e-5)
 	x = b.GlobalAvgPool("head.pool", o.act()(builder, "head.in_conv.act", x))
-	x = b.Apply("head.classifier.0", op.Linear{}, x, b.matrix("head.classifier.0", o.Head[1], o.Head[0]))
+	x = b.unbiased("head.classifier.0", x, o.Head[1])
 	eps := 1e-5
 	if o.Large {
 		eps = 1e-7

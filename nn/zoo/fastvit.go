@@ -269,7 +269,7 @@ func (b layer) imageAttention(name string, image *G.Node) *G.Node {
 		return nil
 	}
 	c := x.Shape()[1]
-	x = b.Apply(name+".qkv", op.Linear{}, x, b.matrix(name+".qkv", 3*c, c))
+	x = b.unbiased(name+".qkv", x, 3*c)
 	x = b.selfAttention(name+".attention", x, image.Shape()[0], nn.Attention{Heads: c / fastViTHead})
 	return b.image(name, b.Linear(name+".proj", x, c), image)
 }

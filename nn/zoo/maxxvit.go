@@ -455,25 +455,7 @@ func (o MaxxViT) offsets(b layer, name string, w window) *G.Node {
 	deviation := nn.Init{Distribution: nn.Normal, Scale: .02}
 	switch {
 	case o.BiasHidden > 0:
-		at := func(i, n int) float64 {
-			x := float64(i - (n - 1))
-			return math.Copysign(math.Log(1+math.Abs(x)), x)
-		}
-		var table []float64
-		for i := range rows {
-			for j := range columns {
-				table = append(table, at(i, w.Rows), at(j, w.Columns))
-			}
-		}
-		x := b.Constant(name+".coords", op.Tensor{Shape: op.Shape{rows * columns, 2}, Data: table})
-		x = b.Apply(name+".mlp.fc1", op.Linear{}, x, param(".mlp.fc1.weight", nn.FanInUniform(2), o.BiasHidden, 2),
-			param(".mlp.fc1.bias", nn.FanInUniform(2), o.BiasHidden))
-		x = b.Reshape(name+".mlp.row", b.ReLU(name+".mlp.act", x), 1, rows*columns*o.BiasHidden)
-		x = b.Dropout(name+".mlp.drop1", x, o.BiasDropout)
-		x = b.Reshape(name+".mlp.rows", x, rows*columns, o.BiasHidden)
-		x = b.Apply(name+".mlp.fc2", op.Linear{}, x, param(".mlp.fc2.weight", nn.FanInUniform(2), w.heads, o.BiasHidden),
-			param(".mlp.fc2.bias", nn.FanInUniform(2), w.heads))
-		return b.biasByPair(name, x, w)
+		return b.logOffsets(name, w, o.BiasHidden, o.BiasDropout, true)
 	case o.TF: // from keys to queries
 		table := param(".relative_position_bias_table", deviation, w.heads, rows, columns)
 		places := w.Offsets()

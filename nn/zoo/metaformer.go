@@ -231,7 +231,7 @@ func (o MetaFormer) dense(b layer, name string, x *G.Node, out int, bias bool) *
 	case len(x.Shape()) == 4:
 		return b.Conv(name, x, nn.Conv{Filters: out, Kernel: 1, Bias: bias})
 	}
-	return b.Apply(name, op.Linear{}, x, b.matrix(name, out, x.Shape()[1]))
+	return b.unbiased(name, x, out)
 }
 
 // starReLU is the scaled square of a ReLU plus a bias, both of which are trained.

@@ -29,6 +29,13 @@ func init() {
 			}, Mixer{Patch: patch, Width: v.width, Blocks: v.blocks})
 		}
 	}
+	for _, blocks := range []int{12, 24} {
+		mixer(nn.Architecture{
+			Name:      fmt.Sprintf("gmixer_%d_224", blocks),
+			Summary:   fmt.Sprintf("MLP-Mixer of %d blocks, gated hidden layers", blocks),
+			Reference: "Tolstikhin et al., MLP-Mixer: an all-MLP architecture for vision, 2021",
+		}, Mixer{Patch: 16, Width: 384, Blocks: blocks, TokenRatio: 1, SwiGLU: true})
+	}
 	for _, v := range []struct {
 		name string
 		net  Mixer
@@ -63,6 +70,9 @@ func mixer(a nn.Architecture, net Mixer) {
 	a.Family, a.MinSize, a.Resize, a.Interpolation = "mixer", net.Patch, 256, bicubic
 	a.Summary += ", with timm's names"
 	a.Block, a.Init, a.Build = `^(blocks\.\d+)\.`, mixerInitial, net.Build
+	if net.SwiGLU {
+		a.Init = gatedMixerInitial
+	}
 	imageNet(a)
 }
 
@@ -81,6 +91,10 @@ type Mixer struct {
 	// timm's SpatialGatingBlock.
 	Gate bool
 
+	// SwiGLU makes half of a hidden layer the factor of the other's elements, after a SiLU: timm's mlp_layer=GluMlp with
+	// act_layer=nn.SiLU.
+	SwiGLU bool
+
 	// TokenRatio is the number of elements of the hidden layer that mixes tokens for each of a token, and MLPRatio that of
 	// the other hidden layer; 0 means .5 and 4. They are timm's mlp_ratio.
 	TokenRatio, MLPRatio float64
@@ -95,12 +109,15 @@ func (o Mixer) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	simple := o.Gate || o.LayerScale > 0
 	b.options("Mixer", o).least(1, "Patch", "Width", "Blocks").least(0, "LayerScale", "TokenRatio", "MLPRatio").
 		that(!o.Gate || o.LayerScale == 0, "LayerScale", "0 with Gate").
-		that(!simple || o.TokenRatio == 0, "TokenRatio", "0 with LayerScale or Gate")
+		that(!simple || o.TokenRatio == 0, "TokenRatio", "0 with LayerScale or Gate").
+		that(!simple || !o.SwiGLU, "SwiGLU", "false with LayerScale or Gate")
 	o.TokenRatio, o.MLPRatio = cmp.Or(o.TokenRatio, .5), cmp.Or(o.MLPRatio, 4)
-	hidden := int(float64(o.Width) * o.MLPRatio)
-	b.options("Mixer", o).that(simple || int(float64(o.Width)*o.TokenRatio) > 0, "TokenRatio", "at least 1/Width").
+	hidden, across := int(float64(o.Width)*o.MLPRatio), int(float64(o.Width)*o.TokenRatio)
+	b.options("Mixer", o).that(simple || across > 0, "TokenRatio", "at least 1/Width").
 		that(hidden > 0, "MLPRatio", "at least 1/Width").
-		that(!o.Gate || hidden%2 == 0, "MLPRatio", "such that the hidden layer is even with Gate")
+		that(!o.Gate || hidden%2 == 0, "MLPRatio", "such that the hidden layer is even with Gate").
+		that(!o.SwiGLU || hidden%2 == 0, "MLPRatio", "such that the hidden layer is even with SwiGLU").
+		that(!o.SwiGLU || across%2 == 0, "TokenRatio", "such that the hidden layer is even with SwiGLU")
 	if !b.multipleOf(x, o.Patch) {
 		return nil
 	}
@@ -118,10 +135,10 @@ func (o Mixer) Build(builder *nn.Builder, x *G.Node) *G.Node {
 		default:
 			y := b.LayerNorm(name+".norm1", x, rowEps)
 			y = b.acrossTokens(name+".mlp_tokens", y, n, func(y *G.Node) *G.Node {
-				return b.perceptron(name+".mlp_tokens", y, int(float64(o.Width)*o.TokenRatio))
+				return o.perceptron(b, name+".mlp_tokens", y, across)
 			})
 			x = b.rowResidual(name+".drop_path1", y, x, n, b.Config().DropPath)
-			y = b.perceptron(name+".mlp_channels", b.LayerNorm(name+".norm2", x, rowEps), hidden)
+			y = o.perceptron(b, name+".mlp_channels", b.LayerNorm(name+".norm2", x, rowEps), hidden)
 			x = b.rowResidual(name+".drop_path2", y, x, n, b.Config().DropPath)
 		}
 	}
@@ -133,6 +150,17 @@ func (o Mixer) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	x = b.Reshape("by_image", x, n, height*width, o.Width)
 	x = b.GlobalAvgPool("pool", b.Apply("planes", op.Planes{Height: height, Width: width}, x))
 	return b.Linear("head", b.Dropout("head_drop", x, b.Config().Dropout), b.Config().Classes)
+}
+
+// perceptron has a hidden layer, and as many outputs as inputs.
+func (o Mixer) perceptron(b layer, name string, x *G.Node, hidden int) *G.Node {
+	if !o.SwiGLU || b.Err() != nil {
+		return b.perceptron(name, x, hidden)
+	}
+	y := b.Linear(name+".fc1", x, hidden)
+	gated, gate := b.Slice(name+".gated", y, 1, 0, hidden/2), b.Slice(name+".gate", y, 1, hidden/2, hidden)
+	y = b.Map(name+".act", expr.Arg(0).Mul(expr.Arg(1)).Mul(expr.Arg(1).Sigmoid()), gated, gate)
+	return b.Linear(name+".fc2", y, x.Shape()[1])
 }
 
 // acrossTokens applies f to rows of an element of all tokens of an image, for the rows x of n images.
@@ -185,6 +213,18 @@ func (o Mixer) gated(b layer, name string, x *G.Node, n int) *G.Node {
 	})
 	y = b.Scale(mlp+".gate", b.Slice(mlp+".kept", y, 1, 0, hidden/2), v)
 	return b.rowResidual(name+".drop_path", b.Linear(mlp+".fc2", y, o.Width), x, n, b.Config().DropPath)
+}
+
+// gatedMixerInitial is mixerInitial with gates that start open.
+func gatedMixerInitial(p nn.Param) nn.Init {
+	first := mixerInitial(p)
+	switch {
+	case strings.HasSuffix(p.Name, ".fc1.weight"):
+		first.Second = &nn.Init{Distribution: nn.Normal, Scale: 1e-6}
+	case strings.HasSuffix(p.Name, ".fc1.bias"):
+		first.Second = &nn.Init{Scale: 1}
+	}
+	return first
 }
 
 // mixerInitial is the initial distribution of a parameter.

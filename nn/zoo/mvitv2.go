@@ -2,14 +2,12 @@ package zoo
 
 import (
 	"fmt"
-	"math"
 	"strings"
 
 	G "gorgonia.org/gorgonia"
 
 	"onlinerna/nn"
 	"onlinerna/nn/op"
-	"onlinerna/nn/op/expr"
 )
 
 func init() {
@@ -21,11 +19,15 @@ func init() {
 		{"small", MViTv2{Width: 96, Heads: 1, Blocks: [4]int{1, 2, 11, 2}}},
 		{"base", MViTv2{Width: 96, Heads: 1, Blocks: [4]int{2, 3, 16, 3}}},
 		{"large", MViTv2{Width: 144, Heads: 2, Blocks: [4]int{2, 6, 36, 4}, ExpandMLP: true}},
+		{"small_cls", MViTv2{Width: 96, Heads: 1, Blocks: [4]int{1, 2, 11, 2}, Class: true}},
+		{"base_cls", MViTv2{Width: 96, Heads: 1, Blocks: [4]int{2, 3, 16, 3}, Class: true}},
+		{"large_cls", MViTv2{Width: 144, Heads: 2, Blocks: [4]int{2, 6, 36, 4}, Class: true}},
+		{"huge_cls", MViTv2{Width: 192, Heads: 3, Blocks: [4]int{4, 8, 60, 8}, Class: true}},
 	} {
 		imageNet(nn.Architecture{
 			Name:          "mvitv2_" + v.name,
 			Family:        "mvitv2",
-			Summary:       "MViT V2, " + v.name + ", with timm's names",
+			Summary:       "MViT V2, " + strings.Replace(v.name, "_cls", ", a class token", 1) + ", with timm's names",
 			Reference:     "Li et al., MViTv2: improved multiscale vision transformers for classification and detection, 2022",
 			MinSize:       32,
 			Resize:        248,
@@ -47,6 +49,8 @@ type MViTv2 struct {
 	// ExpandMLP doubles the elements in the perceptron of a stage's last block, not in the attention of the next stage's
 	// first: timm's expand_attn=False.
 	ExpandMLP bool
+
+	Class bool // a class token goes into the head, in place of the mean of patches: timm's use_cls_token
 }
 
 // Build adds the layers to b.
@@ -60,9 +64,19 @@ func (o MViTv2) Build(builder *nn.Builder, x *G.Node) *G.Node {
 		b.Fail(fmt.Errorf("images of %d×%d pixels: height and width must be equal", s[2], s[3]))
 		return nil
 	}
-	m := mViTBlock{images: x.Shape()[0], side: x.Shape()[2] / 4, keyStride: 4}
+	m := mViTBlock{images: x.Shape()[0], side: x.Shape()[2] / 4, keyStride: 4, class: o.Class}
+	var class *G.Node
+	if o.Class {
+		class = b.AddParam(nn.Param{Name: "cls_token", Shape: op.Shape{1, 1, o.Width}, BiasOrNorm: true,
+			Init: nn.Init{Distribution: nn.Normal, Scale: .02 * cutNormal}})
+	}
 	x = b.Conv("patch_embed.proj", x, nn.Conv{Filters: o.Width, Kernel: 7, Stride: 4, Pad: 3, Bias: true})
-	x = b.rows("patch_embed", x)
+	if o.Class {
+		x = b.Concat("tokens", 1, b.Expand("class", class, m.images, 1, o.Width), b.Apply("patches", op.Tokens{}, x))
+		x = b.Reshape("rows", x, m.images*m.tokens(m.side), o.Width)
+	} else {
+		x = b.rows("patch_embed", x)
+	}
 	done, all := 0, sum(o.Blocks[:])
 	for i, n := range o.Blocks {
 		m.heads, m.stride = o.Heads<<i, 1
@@ -81,8 +95,13 @@ func (o MViTv2) Build(builder *nn.Builder, x *G.Node) *G.Node {
 		}
 	}
 	c := o.Width << 3
-	x = b.Reshape("norm.tokens", b.LayerNorm("norm", x, rowEps), m.images, m.side*m.side, c)
-	x = b.Reshape("mean.rows", b.Reduce("mean", x, op.Mean, 1), m.images, c)
+	x = b.Reshape("norm.tokens", b.LayerNorm("norm", x, rowEps), m.images, m.tokens(m.side), c)
+	if o.Class {
+		x = b.Slice("first", x, 1, 0, 1)
+	} else {
+		x = b.Reduce("mean", x, op.Mean, 1)
+	}
+	x = b.Reshape("head.rows", x, m.images, c)
 	return b.Linear("head.fc", b.Dropout("head.drop", x, b.Config().Dropout), b.Config().Classes)
 }
 
@@ -93,7 +112,16 @@ type mViTBlock struct {
 	stride, keyStride int
 	heads             int
 	within, out       int // elements of a token, of attention and of the result
+	class             bool
 	drop              float64
+}
+
+// tokens are those of an image with this height and width.
+func (m mViTBlock) tokens(side int) int {
+	if m.class {
+		return 1 + side*side
+	}
+	return side * side
 }
 
 // add adds attention to the rows x of images, then a perceptron.
@@ -107,9 +135,9 @@ func (m mViTBlock) add(b layer, name string, x *G.Node) *G.Node {
 		x = b.Linear(name+".shortcut_proj_attn", y, m.within)
 	}
 	if m.stride > 1 {
-		x = b.Reshape(name+".shortcut.sequences", x, m.images, m.side*m.side, m.within)
-		x = b.Apply(name+".shortcut.planes", op.Planes{Height: m.side, Width: m.side}, x)
-		x = b.rows(name+".shortcut", b.MaxPool(name+".shortcut_pool_attn", x, 3, 2, 1))
+		x = m.pooled(b, name+".shortcut", b.Reshape(name+".shortcut.sequences", x, m.images, m.tokens(m.side), m.within),
+			func(x *G.Node) *G.Node { return b.MaxPool(name+".shortcut_pool_attn", x, 3, 2, 1) })
+		x = b.Reshape(name+".shortcut.rows", x, m.images*m.tokens(m.side/m.stride), m.within)
 	}
 	x = b.rowResidual(name+".drop_path1", m.attention(b, name+".attn", y), x, m.images, m.drop)
 	y = b.LayerNorm(name+".norm2", x, rowEps)
@@ -120,17 +148,12 @@ func (m mViTBlock) add(b layer, name string, x *G.Node) *G.Node {
 	return b.rowResidual(name+".drop_path2", b.Linear(name+".mlp.fc2", y, m.out), x, m.images, m.drop)
 }
 
-// attention is that of convolved queries to convolved keys and values, plus the queries. Scores have a summand for the
-// distance down and one for that across, both products with the query.
+// attention is that of convolved queries to convolved keys and values, plus the queries.
 func (m mViTBlock) attention(b layer, name string, x *G.Node) *G.Node {
 	c, d := m.within, m.within/m.heads
-	side, keys := m.side/m.stride, (m.side-1)/m.keyStride+1
-	longest := 2*max(side, m.side/m.keyStride) - 1
-	var tables [2]*G.Node
-	for i, axis := range []string{".rel_pos_h", ".rel_pos_w"} {
-		tables[i] = b.AddParam(nn.Param{Name: name + axis, Shape: op.Shape{longest, d}, BiasOrNorm: true,
-			Init: nn.Init{Distribution: nn.Normal, Scale: .02 * cutNormal}})
-	}
+	s := squares{queries: m.side / m.stride, keys: (m.side-1)/m.keyStride + 1, class: m.class}
+	tables := b.distanceTables(name, 2*max(s.queries, m.side/m.keyStride)-1, d,
+		nn.Init{Distribution: nn.Normal, Scale: .02 * cutNormal}, true)
 	qkv := b.Linear(name+".qkv", x, 3*c)
 	proj := b.linearLater(name+".proj", c, c)
 	var parts [3]*G.Node // [images·heads, tokens, elements]
@@ -140,71 +163,31 @@ func (m mViTBlock) attention(b layer, name string, x *G.Node) *G.Node {
 			stride = m.stride
 		}
 		y := b.byHead(name+"."+part, b.Slice(name+".qkv."+part, qkv, 1, i*c, (i+1)*c), m.images, m.heads)
-		y = b.Apply(name+"."+part+".planes", op.Planes{Height: m.side, Width: m.side}, y)
-		y = b.conv(name+".pool_"+part, y, nn.Conv{Filters: d, Kernel: 3, Stride: stride, Groups: d})
-		parts[i] = b.LayerNorm(name+".norm_"+part, b.Apply(name+"."+part+".tokens", op.Tokens{}, y), rowEps)
+		y = m.pooled(b, name+"."+part, y, func(y *G.Node) *G.Node {
+			return b.conv(name+".pool_"+part, y, nn.Conv{Filters: d, Kernel: 3, Stride: stride, Groups: d})
+		})
+		parts[i] = b.LayerNorm(name+".norm_"+part, y, rowEps)
 	}
-	// Products with distances are appended to queries, and a 1 for each row and column to keys.
-	scaled := b.Map(name+".scaled", expr.Arg(0).Scale(1/math.Sqrt(float64(d))), parts[0])
-	down := m.distances(b, name+".rel_pos_h", parts[0], tables[0], true)
-	across := m.distances(b, name+".rel_pos_w", parts[0], tables[1], false)
-	queries := b.Concat(name+".queries", 2, scaled, down, across)
-	places := b.Constant(name+".place", onePerAxis(keys, m.heads))
-	places = b.Expand(name+".all_places", places, m.images, m.heads*keys*keys, 2*keys)
-	places = b.Reshape(name+".places", places, m.images*m.heads, keys*keys, 2*keys)
-	y := b.Apply(name+".attention", op.Attention{Scale: 1}, queries, b.Concat(name+".keys", 2, parts[1], places), parts[2])
+	y := b.squareAttention(name, parts[0], parts[1], parts[2], tables, m.images, s)
 	y = b.ofHeads(name+".mixture", b.Add(name+".residual", y, parts[0]), m.images)
 	return proj(y)
 }
 
-// distances are the products of queries with those rows of a table that belong to the distances of rows, or columns, of
-// queries and keys: [images·heads, queries, rows].
-func (m mViTBlock) distances(b layer, name string, queries, table *G.Node, down bool) *G.Node {
+// pooled applies f, which pools images, to the patches of x [n,tokens,elements].
+func (m mViTBlock) pooled(b layer, name string, x *G.Node, f func(*G.Node) *G.Node) *G.Node {
 	if b.Err() != nil {
 		return nil
 	}
-	n, d := queries.Shape()[0], queries.Shape()[2]
-	side, keys := m.side/m.stride, (m.side-1)/m.keyStride+1
-	q, k := max(float64(keys)/float64(side), 1), max(float64(side)/float64(keys), 1)
-	index := make([]int32, 0, side*keys)
-	for i := range side {
-		for j := range keys {
-			index = append(index, int32(float64(i)*q-float64(j)*k+float64(keys-1)*k))
-		}
+	patches := x
+	if m.class {
+		patches = b.Slice(name+".patches", x, 1, 1, x.Shape()[1])
 	}
-	pairs := b.Constant(name+".pairs", op.Tensor{Shape: op.Shape{side * keys}, Data: index})
-	table = b.Gather(name+".by_pair", table, 0, pairs)
-	axes, back := []int{1, 0, 2, 3}, []int{1, 0, 2, 3} // rows first
-	if !down {
-		axes, back = []int{2, 0, 1, 3}, []int{1, 2, 0, 3}
+	y := f(b.Apply(name+".planes", op.Planes{Height: m.side, Width: m.side}, patches))
+	y = b.Apply(name+".tokens", op.Tokens{}, y)
+	if !m.class {
+		return y
 	}
-	// Five dimensions: devices keep values of four as images.
-	five := func(part string, x *G.Node, last int, axes []int) *G.Node {
-		all := []int{0}
-		for _, a := range axes {
-			all = append(all, a+1)
-		}
-		shape := []int{1, n, side, side, last}
-		if part == ".back" {
-			shape = []int{1, side, n, side, last}
-		}
-		return b.Permute(name+part, b.Reshape(name+part+".apart", x, shape...), all...)
-	}
-	x := b.Reshape(name+".lines", five(".there", queries, d, axes), side, n*side, d)
-	x = b.MatMul(name+".products", x, b.Reshape(name+".table", table, side, keys, d), true)
-	return b.Reshape(name+".scores", five(".back", x, keys, back), n, side*side, keys)
-}
-
-// onePerAxis has for each token of a square a 1 in the column of its row, and one in that of its column, as often as
-// there are heads: [1,heads·side²,2·side].
-func onePerAxis(side, heads int) op.Tensor {
-	m := op.New(op.T(op.Float64, 1, heads*side*side, 2*side))
-	for i := range heads * side * side {
-		k := i % (side * side)
-		m.Data.([]float64)[i*2*side+k/side] = 1
-		m.Data.([]float64)[i*2*side+side+k%side] = 1
-	}
-	return m
+	return b.Concat(name+".with_class", 1, b.Slice(name+".class", x, 1, 0, 1), y)
 }
 
 // mViTInitial is the initial distribution of a parameter. Convolutions start as PyTorch's, and others are cut at two

@@ -92,6 +92,10 @@ type ResNetV2 struct {
 	// norm_layer GroupNormAct has 32.
 	GroupNorm int
 	StdEps    float64 // of standardised weights; 0: they are not standardised; the eps of timm's StdConv2d
+
+	// hybrid makes features for a vision transformer: blocks normalise behind convolutions, and the first pooling pads as
+	// TensorFlow's SAME. It is timm's preact=False with the stem_type "same".
+	hybrid bool
 }
 
 // Build adds the layers to b.
@@ -102,27 +106,38 @@ func (o ResNetV2) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	if !check.ok() {
 		return nil
 	}
-	width := cmp.Or(o.Width, 1)
-	x = o.stem(b, x, cmp.Or(o.Stem, 64)*width)
+	x = o.stages(b, "", o.stem(b, "stem.", x))
+	x = b.Dropout("head.drop", b.GlobalAvgPool("head.global_pool", o.norm(b, "norm", x)), b.Config().Dropout)
+	return b.convHead("head.fc", x)
+}
+
+// width is the factor of all channels.
+func (o ResNetV2) width() int { return cmp.Or(o.Width, 1) }
+
+// stages adds the blocks, whose names begin with a prefix.
+func (o ResNetV2) stages(b layer, prefix string, x *G.Node) *G.Node {
 	done, all := 0, sum(o.Blocks[:])
 	for i, n := range o.Blocks {
 		channels := 256 << i
 		if o.Basic {
 			channels /= 4
 		}
-		channels = cmp.Or(o.Channels[i], channels) * width
+		channels = cmp.Or(o.Channels[i], channels) * o.width()
 		for j := range n {
 			stride := 1
 			if i > 0 && j == 0 {
 				stride = 2
 			}
-			name := fmt.Sprintf("stages.%d.blocks.%d", i, j)
-			x = o.block(b, name, x, channels, stride, j == 0, b.Config().DropPathAt(done, all))
+			name := fmt.Sprintf("%sstages.%d.blocks.%d", prefix, i, j)
+			if o.hybrid {
+				x = o.hybridBlock(b, name, x, channels, stride, j == 0)
+			} else {
+				x = o.block(b, name, x, channels, stride, j == 0, b.Config().DropPathAt(done, all))
+			}
 			done++
 		}
 	}
-	x = b.Dropout("head.drop", b.GlobalAvgPool("head.global_pool", o.norm(b, "norm", x)), b.Config().Dropout)
-	return b.convHead("head.fc", x)
+	return x
 }
 
 // convHead is a linear layer whose weights are those of a 1×1 convolution.
@@ -135,20 +150,24 @@ func (b layer) convHead(name string, x *G.Node) *G.Node {
 	return b.Reshape(name+".flatten", b.Conv(name, x, nn.Conv{Filters: classes, Kernel: 1, Bias: true}), n, classes)
 }
 
-// stem quarters the images.
-func (o ResNetV2) stem(b layer, x *G.Node, channels int) *G.Node {
+// stem quarters the images. Names begin with a prefix.
+func (o ResNetV2) stem(b layer, prefix string, x *G.Node) *G.Node {
+	channels := cmp.Or(o.Stem, 64) * o.width()
 	if o.Deep {
-		x = o.norm(b, "stem.norm1", o.conv(b, "stem.conv1", x, nn.Conv{Filters: channels / 2, Kernel: 3, Stride: 2}))
-		x = o.norm(b, "stem.norm2", o.conv(b, "stem.conv2", x, nn.Conv{Filters: channels / 2, Kernel: 3}))
-		x = o.conv(b, "stem.conv3", x, nn.Conv{Filters: channels, Kernel: 3})
+		x = o.norm(b, prefix+"norm1", o.conv(b, prefix+"conv1", x, nn.Conv{Filters: channels / 2, Kernel: 3, Stride: 2}))
+		x = o.norm(b, prefix+"norm2", o.conv(b, prefix+"conv2", x, nn.Conv{Filters: channels / 2, Kernel: 3}))
+		x = o.conv(b, prefix+"conv3", x, nn.Conv{Filters: channels, Kernel: 3})
 	} else {
-		x = o.conv(b, "stem.conv", x, nn.Conv{Filters: channels, Kernel: 7, Stride: 2})
+		x = o.conv(b, prefix+"conv", x, nn.Conv{Filters: channels, Kernel: 7, Stride: 2})
 	}
-	if o.Fixed {
+	switch {
+	case o.hybrid:
+		return b.poolUp(prefix+"pool", o.norm(b, prefix+"norm", x), 3)
+	case o.Fixed:
 		one := []int{0, 0, 1, 1}
-		return b.MaxPool("stem.pool", b.Pad("stem.pad", x, one, one), 3, 2, 0)
+		return b.MaxPool(prefix+"pool", b.Pad(prefix+"pad", x, one, one), 3, 2, 0)
 	}
-	return b.MaxPool("stem.pool", x, 3, 2, 1)
+	return b.MaxPool(prefix+"pool", x, 3, 2, 1)
 }
 
 // conv adds a convolution.
@@ -159,12 +178,29 @@ func (o ResNetV2) conv(b layer, name string, x *G.Node, c nn.Conv) *G.Node {
 
 // norm adds a normalisation and a ReLU.
 func (o ResNetV2) norm(b layer, name string, x *G.Node) *G.Node {
+	return b.ReLU(name+".act", o.normOnly(b, name, x))
+}
+
+// normOnly adds a normalisation.
+func (o ResNetV2) normOnly(b layer, name string, x *G.Node) *G.Node {
 	if o.GroupNorm > 0 {
-		x = b.GroupNorm(name, x, o.GroupNorm, 1e-5)
-	} else {
-		x = b.BatchNorm(name, x, 1)
+		return b.GroupNorm(name, x, o.GroupNorm, 1e-5)
 	}
-	return b.ReLU(name+".act", x)
+	return b.BatchNorm(name, x, 1)
+}
+
+// hybridBlock is a bottleneck whose normalisations follow its convolutions.
+func (o ResNetV2) hybridBlock(b layer, name string, x *G.Node, channels, stride int, first bool) *G.Node {
+	shortcut := x
+	if first {
+		shortcut = o.conv(b, name+".downsample.conv", x, nn.Conv{Filters: channels, Kernel: 1, Stride: stride})
+		shortcut = o.normOnly(b, name+".downsample.norm", shortcut)
+	}
+	inner := divisible(float64(channels) / 4)
+	x = o.norm(b, name+".norm1", o.conv(b, name+".conv1", x, nn.Conv{Filters: inner, Kernel: 1}))
+	x = o.norm(b, name+".norm2", o.conv(b, name+".conv2", x, nn.Conv{Filters: inner, Kernel: 3, Stride: stride}))
+	x = o.normOnly(b, name+".norm3", o.conv(b, name+".conv3", x, nn.Conv{Filters: channels, Kernel: 1}))
+	return b.ReLU(name+".act3", b.Add(name+".add", x, shortcut))
 }
 
 // block adds its branch to x, or to a 1×1 convolution of the normalised x where a stage begins. A basic block has that

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	G "gorgonia.org/gorgonia"
@@ -121,7 +122,14 @@ type ViT struct {
 	// Differential subtracts a second attention of each head, times a trained factor: timm's attn_layer="diff".
 	Differential bool
 
-	vitamin *ViTamin // its stem makes the patches, and its blocks have its perceptrons; only with Mean
+	NoPlaces bool // tokens have no trained places: timm's pos_embed="none"
+
+	embed   func(b layer, x *G.Node) *G.Node // makes images of patches of images; nil means a convolution
+	vitamin *ViTamin                         // its blocks have its perceptrons; only with Mean
+
+	// scores makes, for images of height×width patches, the function that adds biases of a block's scores; nil: none.
+	scores func(b layer, height, width int) func(name string) *G.Node
+	biases func(name string) *G.Node // that function
 }
 
 // vitNames are the names of parameters and layers; those inside a block follow the block's.
@@ -145,19 +153,28 @@ const preLogits = "heads.pre_logits"
 
 // of makes a the architecture of the net.
 func (v ViT) of(a nn.Architecture) nn.Architecture {
-	a.Init, a.Build, a.Positions = v.initial, v.Build, nn.Positions{Name: v.names().place}
+	a.Init, a.Build = v.initial, v.Build
 	if v.AttentionPool {
 		a.Block = `^(blocks\.\d+|attn_pool)\.`
 	}
 	if v.Parallel { // factors of attention have no layer in a block
 		a.Block = `^(blocks\.\d+)\.`
 	}
-	if v.NoEmbedClass && v.classes() > 0 {
-		a.Positions.Class = v.names().class
-	} else if !v.NoEmbedClass {
-		a.Positions.First = v.first()
-	}
+	a.Positions = v.positions()
 	return a
+}
+
+// positions are those of the tokens of patches.
+func (v ViT) positions() nn.Positions {
+	switch {
+	case v.NoPlaces:
+		return nn.Positions{}
+	case v.NoEmbedClass && v.classes() > 0:
+		return nn.Positions{Name: v.names().place, Class: v.names().class}
+	case v.NoEmbedClass:
+		return nn.Positions{Name: v.names().place}
+	}
+	return nn.Positions{Name: v.names().place, First: v.first()}
 }
 
 // first is the number of tokens before those of patches.
@@ -232,7 +249,8 @@ func (v ViT) Build(builder *nn.Builder, x *G.Node) *G.Node {
 			"false with Torchvision, Distilled, ScaleNorms or AttentionDropout").
 		that(!v.Differential || v.Width%(2*max(v.Heads, 1)) == 0, "Width", "divisible by 2·Heads with Differential").
 		that(own && !v.AttentionPool || !v.NoLinearBias, "NoLinearBias",
-			"false with Torchvision, AttentionPool or Distilled")
+			"false with Torchvision, AttentionPool or Distilled").
+		that(own || !v.NoPlaces, "NoPlaces", "false with Torchvision or Distilled")
 	v.Eps = cmp.Or(v.Eps, rowEps)
 	if v.Truncate && !b.atLeast(x, v.Patch) || !v.Truncate && !b.multipleOf(x, v.Patch) {
 		return nil
@@ -253,15 +271,15 @@ func (v ViT) Build(builder *nn.Builder, x *G.Node) *G.Node {
 		more := b.embedding(registers, v.Registers, v.Width)
 		prefix = append(prefix, b.Expand("registers", more, n, v.Registers, v.Width))
 	}
-	if !v.Torchvision && (v.vitamin == nil || !v.vitamin.NoPlaces) {
+	if !v.Torchvision && !v.NoPlaces {
 		place = b.embedding(of.place, places, v.Width)
 	}
 	if v.Distilled {
 		prefix = append(prefix, b.Expand("distillation", b.embedding("dist_token", 1, v.Width), n, 1, v.Width))
 	}
 	var y *G.Node
-	if v.vitamin != nil {
-		y = v.vitamin.stem(b, "patch_embed.backbone", x)
+	if v.embed != nil {
+		y = v.embed(b, x)
 	} else {
 		y = b.Conv(of.patches, x, nn.Conv{Filters: v.Width, Kernel: v.Patch, Stride: v.Patch, Bias: !v.PreNorm})
 	}
@@ -290,6 +308,9 @@ func (v ViT) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	y = b.rowDropout(of.dropPlaces, b.Reshape("rows", y, n*tokens, v.Width), n, v.Dropout)
 	if v.PreNorm {
 		y = v.norm(b, preNorm, y)
+	}
+	if v.scores != nil {
+		v.biases = v.scores(b, height, width)
 	}
 	for i := range depth {
 		name, drop := fmt.Sprintf(of.block, i), b.Config().DropPathAt(i, depth)
@@ -366,6 +387,19 @@ func (b layer) rowResidual(name string, y, x *G.Node, n int, drop float64) *G.No
 	s := y.Shape()
 	y = b.StochasticDepth(name, b.Reshape(name+".images", y, n, s.TotalSize()/n), drop)
 	return b.Add(name+".add", b.Reshape(name+".kept", y, s...), x)
+}
+
+// partDropout drops parts of n images, such as windows, with probability drop in Train. Rows y are those of one part
+// after the other.
+func (b layer) partDropout(name string, y *G.Node, n, parts int, drop float64) *G.Node {
+	if drop == 0 || b.Config().Mode == nn.Eval || b.Err() != nil {
+		return y
+	}
+	s := y.Shape()
+	ones := b.Constant(name+".ones", op.Tensor{Shape: op.Shape{n, parts}, Data: slices.Repeat([]float64{1}, n*parts)})
+	kept := b.Reshape(name+".kept", b.Dropout(name, ones, drop), n*parts, 1)
+	y = b.Scale(name+".scaled", b.Reshape(name+".parts", y, n*parts, s.TotalSize()/n/parts), kept)
+	return b.Reshape(name+".rows", y, s...)
 }
 
 // rowDropout is Dropout of the rows x of n images, whose numbers it draws image by image.

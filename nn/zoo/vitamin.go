@@ -45,9 +45,7 @@ func init() {
 			if size == 224 {
 				a.Resize = 248
 			}
-			if !v.net.NoPlaces {
-				a.Positions = nn.Positions{Name: timmNames.place}
-			}
+			a.Positions = v.net.vit().positions()
 			imageNet(a)
 		}
 	}
@@ -71,7 +69,7 @@ const vitaminStride = 16
 // vit are the options of the transformer.
 func (o ViTamin) vit() ViT {
 	return ViT{Patch: vitaminStride, Width: o.Width, Heads: o.Heads, Depth: o.Depth, Mean: true, NormMean: true,
-		vitamin: &o}
+		NoPlaces: o.NoPlaces, embed: o.stem, vitamin: &o}
 }
 
 // Build adds the layers to b.
@@ -85,7 +83,8 @@ func (o ViTamin) Build(builder *nn.Builder, x *G.Node) *G.Node {
 }
 
 // stem makes patches of images x.
-func (o *ViTamin) stem(b layer, name string, x *G.Node) *G.Node {
+func (o ViTamin) stem(b layer, x *G.Node) *G.Node {
+	const name = "patch_embed.backbone"
 	x = b.conv(name+".stem.conv1", x, nn.Conv{Filters: o.Stem, Kernel: 3, Stride: 2, Bias: true})
 	x = b.GELU(name+".stem.norm1.act", b.pixelNorm(name+".stem.norm1", x))
 	x = b.conv(name+".stem.conv2", x, nn.Conv{Filters: o.Stem, Kernel: 3, Bias: true})
@@ -99,7 +98,7 @@ func (o *ViTamin) stem(b layer, name string, x *G.Node) *G.Node {
 }
 
 // block adds convolutions of 1×1, 3×3, depthwise, and 1×1 pixels to x. The first of a stage halves the extents.
-func (o *ViTamin) block(b layer, name string, x *G.Node, out int, halves bool) *G.Node {
+func (o ViTamin) block(b layer, name string, x *G.Node, out int, halves bool) *G.Node {
 	if b.Err() != nil {
 		return nil
 	}
@@ -121,7 +120,7 @@ func (o *ViTamin) block(b layer, name string, x *G.Node, out int, halves bool) *
 }
 
 // perceptron normalises rows x, and has a product of two layers, of which one has a GELU, for its hidden layer.
-func (o *ViTamin) perceptron(b layer, name string, x *G.Node) *G.Node {
+func (o ViTamin) perceptron(b layer, name string, x *G.Node) *G.Node {
 	x = b.LayerNorm(name+".norm", x, rowEps)
 	gate := b.GELU(name+".act", b.Linear(name+".w0", x, 2*o.Width))
 	x = b.Map(name+".product", expr.Arg(0).Mul(expr.Arg(1)), gate, b.Linear(name+".w1", x, 2*o.Width))

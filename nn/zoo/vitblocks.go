@@ -79,7 +79,11 @@ func (v ViT) attention(b layer, name string, x *G.Node, n, number int) *G.Node {
 		y = b.Apply(name+of.proj, op.Linear{}, append([]*G.Node{y}, proj...)...)
 		return b.rowDropout(name+of.dropProj, y, n, v.Dropout)
 	}
-	y = b.selfAttention(name+".attention", y, n, nn.Attention{Heads: v.Heads, Dropout: v.AttentionDropout})
+	var bias []*G.Node
+	if v.biases != nil {
+		bias = append(bias, v.biases(name+".attn"))
+	}
+	y = b.selfAttention(name+".attention", y, n, nn.Attention{Heads: v.Heads, Dropout: v.AttentionDropout}, bias...)
 	if v.ScaleNorms {
 		y = v.norm(b, name+".attn.norm", y)
 	}

@@ -239,6 +239,14 @@ func (b layer) linearLater(name string, out, in int) func(x *G.Node) *G.Node {
 	return func(x *G.Node) *G.Node { return b.Apply(name, op.Linear{}, x, weight, bias) }
 }
 
+// unbiased adds a linear layer of rows without biases.
+func (b layer) unbiased(name string, x *G.Node, out int) *G.Node {
+	if b.Err() != nil {
+		return nil
+	}
+	return b.Apply(name, op.Linear{}, x, b.matrix(name, out, x.Shape()[1]))
+}
+
 // vector adds n numbers that start as initial.
 func (b layer) vector(name string, n int, initial float64) *G.Node {
 	return b.AddParam(nn.Param{Name: name, Shape: op.Shape{n}, BiasOrNorm: true, Init: nn.Init{Scale: initial}})

@@ -107,6 +107,8 @@ func TestNamesOfAuthors(t *testing.T) {
 		{"vit_pe_core_tiny_patch16_384", beside, "visual.proj"},
 		{"vit_pe_core_tiny_patch16_384", encoder, "proj"},
 		{"vit_pe_lang_large_patch14_448", encoder, "proj"},
+		{"samvit_base_patch16", [][2]string{{`^head.*`, ""}, {`fc([12])`, "lin$1"}, {`^([bnp].*)`, "image_encoder.$1"}},
+			"mask_decoder.iou_token.weight"},
 	} {
 		m, err := nn.Build(c.net, nn.Config{Batch: 1, Mode: nn.Eval})
 		if err != nil {

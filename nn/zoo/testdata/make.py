@@ -230,7 +230,7 @@ def initial(model):
     -inf, of which Eva makes parts."""
     values = {name: p.detach().double().abs().flatten() for name, p in model.named_parameters()}
     large = {name: x.kthvalue(max(1, int(0.9 * len(x)))).values for name, x in values.items()}  # half of some are tiny
-    return {name: float(x[x <= 30 * large[name]].square().mean().sqrt()) for name, x in values.items()}
+    return {name: float(x[x <= 30 * (large[name] or 1)].square().mean().sqrt()) for name, x in values.items()}
 
 
 def exempt(model):

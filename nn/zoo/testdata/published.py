@@ -51,7 +51,8 @@ def timm(name):
     with FlopCounterMode(display=False) as counter:
         net(torch.empty(1, *c.input_size, device="meta"))
     counted = not any(name in getattr(g, "UNCOUNTED", ()) for g in GROUPS)
-    return [params, f"{counter.get_total_flops() / 2e9:.3f}" if counted else "", size, math.floor(size / c.crop_pct), c.interpolation, c.mean, c.std]
+    resize = max(size, math.floor(size / c.crop_pct))  # timm fills up images that are smaller than the crop, which nets here do not take
+    return [params, f"{counter.get_total_flops() / 2e9:.3f}" if counted else "", size, resize, c.interpolation, c.mean, c.std]
 
 
 def text(x):

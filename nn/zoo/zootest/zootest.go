@@ -32,6 +32,16 @@ func like(name string, build func(*nn.Builder, *G.Node) *G.Node) nn.Architecture
 	return a
 }
 
+// likeOwn is like, with the initial values of the net.
+func likeOwn(name string, net interface {
+	Build(b *nn.Builder, x *G.Node) *G.Node
+	Initial(p nn.Param) nn.Init
+}) nn.Architecture {
+	a := like(name, net.Build)
+	a.Init = net.Initial
+	return a
+}
+
 // sized is a for larger images, which it needs.
 func sized(size int, a nn.Architecture) nn.Architecture {
 	a.Size = size
