@@ -239,6 +239,15 @@ func (b layer) linearLater(name string, out, in int) func(x *G.Node) *G.Node {
 	return func(x *G.Node) *G.Node { return b.Apply(name, op.Linear{}, x, weight, bias) }
 }
 
+// linearPart are some outputs of a linear layer. Parts of its parameters are smaller than parts of all outputs.
+func (b layer) linearPart(name string, rows *G.Node, from, to int, parameters ...*G.Node) *G.Node {
+	in := []*G.Node{rows}
+	for i, p := range parameters {
+		in = append(in, b.Slice(name+[]string{".weight", ".bias"}[i], p, 0, from, to))
+	}
+	return b.Apply(name, op.Linear{}, in...)
+}
+
 // vector adds n numbers that start as initial.
 func (b layer) vector(name string, n int, initial float64) *G.Node {
 	return b.AddParam(nn.Param{Name: name, Shape: op.Shape{n}, BiasOrNorm: true, Init: nn.Init{Scale: initial}})
