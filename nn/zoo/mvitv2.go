@@ -2,14 +2,12 @@ package zoo
 
 import (
 	"fmt"
-	"math"
 	"strings"
 
 	G "gorgonia.org/gorgonia"
 
 	"onlinerna/nn"
 	"onlinerna/nn/op"
-	"onlinerna/nn/op/expr"
 )
 
 func init() {
@@ -144,67 +142,20 @@ func (m mViTBlock) attention(b layer, name string, x *G.Node) *G.Node {
 		y = b.conv(name+".pool_"+part, y, nn.Conv{Filters: d, Kernel: 3, Stride: stride, Groups: d})
 		parts[i] = b.LayerNorm(name+".norm_"+part, b.Apply(name+"."+part+".tokens", op.Tokens{}, y), rowEps)
 	}
-	// Products with distances are appended to queries, and a 1 for each row and column to keys.
-	scaled := b.Map(name+".scaled", expr.Arg(0).Scale(1/math.Sqrt(float64(d))), parts[0])
-	down := m.distances(b, name+".rel_pos_h", parts[0], tables[0], true)
-	across := m.distances(b, name+".rel_pos_w", parts[0], tables[1], false)
-	queries := b.Concat(name+".queries", 2, scaled, down, across)
-	places := b.Constant(name+".place", onePerAxis(keys, m.heads))
-	places = b.Expand(name+".all_places", places, m.images, m.heads*keys*keys, 2*keys)
-	places = b.Reshape(name+".places", places, m.images*m.heads, keys*keys, 2*keys)
-	y := b.Apply(name+".attention", op.Attention{Scale: 1}, queries, b.Concat(name+".keys", 2, parts[1], places), parts[2])
+	y := b.distanceAttention(name, parts, m.images, tables[0], tables[1], squares{side, keys, m.pairs(side, keys)})
 	y = b.ofHeads(name+".mixture", b.Add(name+".residual", y, parts[0]), m.images)
 	return proj(y)
 }
 
-// distances are the products of queries with those rows of a table that belong to the distances of rows, or columns, of
-// queries and keys: [images·heads, queries, rows].
-func (m mViTBlock) distances(b layer, name string, queries, table *G.Node, down bool) *G.Node {
-	if b.Err() != nil {
-		return nil
-	}
-	n, d := queries.Shape()[0], queries.Shape()[2]
-	side, keys := m.side/m.stride, (m.side-1)/m.keyStride+1
+// pairs are those of squares, of queries and keys of different strides.
+func (m mViTBlock) pairs(side, keys int) (list []int32) {
 	q, k := max(float64(keys)/float64(side), 1), max(float64(side)/float64(keys), 1)
-	index := make([]int32, 0, side*keys)
 	for i := range side {
 		for j := range keys {
-			index = append(index, int32(float64(i)*q-float64(j)*k+float64(keys-1)*k))
+			list = append(list, int32(float64(i)*q-float64(j)*k+float64(keys-1)*k))
 		}
 	}
-	pairs := b.Constant(name+".pairs", op.Tensor{Shape: op.Shape{side * keys}, Data: index})
-	table = b.Gather(name+".by_pair", table, 0, pairs)
-	axes, back := []int{1, 0, 2, 3}, []int{1, 0, 2, 3} // rows first
-	if !down {
-		axes, back = []int{2, 0, 1, 3}, []int{1, 2, 0, 3}
-	}
-	// Five dimensions: devices keep values of four as images.
-	five := func(part string, x *G.Node, last int, axes []int) *G.Node {
-		all := []int{0}
-		for _, a := range axes {
-			all = append(all, a+1)
-		}
-		shape := []int{1, n, side, side, last}
-		if part == ".back" {
-			shape = []int{1, side, n, side, last}
-		}
-		return b.Permute(name+part, b.Reshape(name+part+".apart", x, shape...), all...)
-	}
-	x := b.Reshape(name+".lines", five(".there", queries, d, axes), side, n*side, d)
-	x = b.MatMul(name+".products", x, b.Reshape(name+".table", table, side, keys, d), true)
-	return b.Reshape(name+".scores", five(".back", x, keys, back), n, side*side, keys)
-}
-
-// onePerAxis has for each token of a square a 1 in the column of its row, and one in that of its column, as often as
-// there are heads: [1,heads·side²,2·side].
-func onePerAxis(side, heads int) op.Tensor {
-	m := op.New(op.T(op.Float64, 1, heads*side*side, 2*side))
-	for i := range heads * side * side {
-		k := i % (side * side)
-		m.Data.([]float64)[i*2*side+k/side] = 1
-		m.Data.([]float64)[i*2*side+side+k%side] = 1
-	}
-	return m
+	return list
 }
 
 // mViTInitial is the initial distribution of a parameter. Convolutions start as PyTorch's, and others are cut at two
