@@ -178,6 +178,7 @@ func (a byobPixels) halo(b layer, name string, pixels *G.Node) *G.Node {
 		part = name + part
 		width := rows.Shape()[1]
 		rows = b.Reshape(part+".images", rows, a.images, a.side*a.side, width)
+		rows = b.Pad(part+".pad", rows, []int{0, 0, 0}, []int{0, 1, 0}) // outside of the image
 		rows = b.Gather(part, rows, 1, b.Constant(part+".index", op.Tensor{Shape: op.Shape{len(index)}, Data: index}))
 		return b.Reshape(part+".rows", rows, a.images*len(index), width)
 	}
@@ -199,7 +200,7 @@ func (a byobPixels) halo(b layer, name string, pixels *G.Node) *G.Node {
 		nn.Windows{Height: a.side / step, Width: a.side / step, Rows: side, Columns: side})
 }
 
-// places number the pixels of the blocks, n a row and column from first on, or are −1 outside of the image.
+// places number the pixels of the blocks, n a row and column from first on. Those outside of the image follow all.
 func (a byobPixels) places(first, n, step int) (list []int32) {
 	across := a.side / a.Block
 	for block := range across * across {
@@ -207,7 +208,7 @@ func (a byobPixels) places(first, n, step int) (list []int32) {
 		for i := range n * n {
 			y, x := top+i/n*step, left+i%n*step
 			if min(x, y) < 0 || max(x, y) >= a.side {
-				list = append(list, -1)
+				list = append(list, int32(a.side*a.side))
 			} else {
 				list = append(list, int32(y*a.side+x))
 			}
