@@ -96,8 +96,8 @@ type ResNet struct {
 	// Channels are those of the stages, of which bottlenecks have four times as many; zero: 64, 128, 256, 512.
 	Channels [4]int
 
-	// Inner are the channels of the first two convolutions of each bottleneck, and Outer those of the stages' results, that
-	// pruning left; zero: those of Channels. ECA's kernels do not change. They are timm's files of "pruned" nets.
+	// Inner are the channels of the first two convolutions of each bottleneck, and Outer those of the stages' results,
+	// that pruning left; zero: those of Channels. ECA's kernels do not change. They are timm's files of "pruned" nets.
 	Inner [][2]int
 	Outer [4]int
 

@@ -44,8 +44,8 @@ func (o ResNet) smooth(b *Builder, name string, x *G.Node) *G.Node {
 	return b.AvgPool(name, x, 2, 2, 0)
 }
 
-// BlurHalf convolves every second pixel of images x with the kernel 1 2 1 in both directions, over 16. The pixels beside
-// the first and last ones are reflected: timm's BlurPool2d.
+// BlurHalf convolves every second pixel of images x with the kernel 1 2 1 in both directions, over 16. The pixels
+// beside the first and last ones are reflected: timm's BlurPool2d.
 func (b *Builder) BlurHalf(name string, x *G.Node) *G.Node {
 	s, ok := b.shape(name, x, 4)
 	if !ok {

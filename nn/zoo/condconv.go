@@ -25,7 +25,8 @@ func init() {
 	} {
 		net := Mobile{Depth: []float64{v.depth}, Stem: 32, Last: 1280, Act: (*nn.Builder).SiLU, Stages: []string{
 			"ds_r1_k3_s1_e1_c16_se0.25", "ir_r2_k3_s2_e6_c24_se0.25", "ir_r2_k5_s2_e6_c40_se0.25", "ir_r3_k3_s2_e6_c80_se0.25"}}
-		for _, stage := range []string{"ir_r3_k5_s1_e6_c112_se0.25", "ir_r4_k5_s2_e6_c192_se0.25", "ir_r1_k3_s1_e6_c320_se0.25"} {
+		for _, stage := range []string{"ir_r3_k5_s1_e6_c112_se0.25", "ir_r4_k5_s2_e6_c192_se0.25",
+			"ir_r1_k3_s1_e6_c320_se0.25"} {
 			net.Stages = append(net.Stages, fmt.Sprintf("%s_cc%d", stage, v.experts))
 		}
 		mobile(func(a *nn.Architecture) {

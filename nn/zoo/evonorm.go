@@ -36,7 +36,8 @@ func (b layer) evoNorm(name string, x *G.Node, groups int, eps, initial float64,
 	y := x0.Div(ofSmallSquares(x1).Shift(eps).Sqrt())
 	if gated {
 		v := b.vector(name+".v", c, 1)
-		return b.Map(name, y.Mul(x0.Mul(expr.Arg(4)).Sigmoid()).Mul(expr.Arg(2)).Add(expr.Arg(3)), x, variance, weight, bias, v)
+		y = y.Mul(x0.Mul(expr.Arg(4)).Sigmoid())
+		return b.Map(name, y.Mul(expr.Arg(2)).Add(expr.Arg(3)), x, variance, weight, bias, v)
 	}
 	return b.Map(name, y.Mul(expr.Arg(2)).Add(expr.Arg(3)), x, variance, weight, bias)
 }

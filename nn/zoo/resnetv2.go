@@ -102,7 +102,8 @@ type ResNetV2 struct {
 // Build adds the layers to b.
 func (o ResNetV2) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	b := layer{builder}
-	check := b.options("ResNetV2", o).least(1, "Blocks").least(0, "Channels", "Width", "Stem", "GroupNorm", "EvoNorm", "StdEps").
+	check := b.options("ResNetV2", o).least(1, "Blocks").
+		least(0, "Channels", "Width", "Stem", "GroupNorm", "EvoNorm", "StdEps").
 		that(o.GroupNorm == 0 || o.EvoNorm == 0, "EvoNorm", "0 with GroupNorm").
 		that(!o.Deep || !o.Fixed, "Fixed", "false with Deep")
 	if !check.ok() {

@@ -31,7 +31,8 @@ func (b layer) distanceAttention(name string, parts [3]*G.Node, images int, down
 	places := b.Constant(name+".place", onePerAxis(s.keys))
 	places = b.Expand(name+".all_places", places, images, n/images, tokens*2*s.keys)
 	places = b.Reshape(name+".places", places, n, tokens, 2*s.keys)
-	return b.Apply(name+".attention", op.Attention{Scale: 1}, queries, b.Concat(name+".keys", 2, parts[1], places), parts[2])
+	keys := b.Concat(name+".keys", 2, parts[1], places)
+	return b.Apply(name+".attention", op.Attention{Scale: 1}, queries, keys, parts[2])
 }
 
 // distanceProducts are the products of queries with those rows of a table that belong to the distances of rows, or

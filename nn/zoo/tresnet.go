@@ -58,7 +58,8 @@ func (o TResNet) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	if o.V2 {
 		width = width / 8 * 8
 	}
-	b.options("TResNet", o).least(1, "Blocks").least(0, "Width").that(width > 0, "Width", "0, or such that there are channels")
+	b.options("TResNet", o).least(1, "Blocks").least(0, "Width").
+		that(width > 0, "Width", "0, or such that there are channels")
 	if !b.atLeast(x, 32) || !b.multipleOf(x, 4) {
 		return nil
 	}
