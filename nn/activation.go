@@ -118,10 +118,19 @@ func (b *Builder) SqueezeExcite(name string, x *G.Node, outputs int, act, gate A
 // the parameter name.conv.weight [1,1,K] (Wang et al., ECA-Net, 2020). K is odd, at least 3 and about ½·log₂ 2C.
 func (b *Builder) ECA(name string, x *G.Node) *G.Node {
 	s, ok := b.shape(name, x, 4)
+	if !ok {
+		return nil
+	}
+	return b.eca(name, x, s[1])
+}
+
+// eca is ECA with the kernel for a number of channels.
+func (b *Builder) eca(name string, x *G.Node, channels int) *G.Node {
+	s, ok := b.shape(name, x, 4)
 	if !ok || !b.claim(name) {
 		return nil
 	}
-	k := int(math.Log2(float64(s[1]))+1) / 2
+	k := int(math.Log2(float64(channels))+1) / 2
 	k = max(3, k+1-k%2)
 	w := b.param(Param{Name: name + ".conv.weight", Shape: op.Shape{1, 1, k}, Init: FanInUniform(k)})
 	w = b.Apply(name+".taps", op.Reshape{Shape: op.Shape{1, 1, k, 1}}, w)

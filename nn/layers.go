@@ -67,6 +67,14 @@ func (b *Builder) ConvLater(name string, channels int, c Conv) func(x *G.Node) *
 	return func(x *G.Node) *G.Node { return b.convolve(name, x, c, kernels) }
 }
 
+// ConvBy is Conv by weights [Filters,C/Groups,height,width] that other layers make, without a bias.
+func (b *Builder) ConvBy(name string, x, weights *G.Node, c Conv) *G.Node {
+	if !b.claim(name) {
+		return nil
+	}
+	return b.convolve(name, x, c, []*G.Node{weights})
+}
+
 // kernels adds the parameters of a convolution of images with the given channels.
 func (b *Builder) kernels(name string, channels int, c Conv) []*G.Node {
 	if !b.claim(name) {

@@ -96,6 +96,11 @@ type ResNet struct {
 	// Channels are those of the stages, of which bottlenecks have four times as many; zero: 64, 128, 256, 512.
 	Channels [4]int
 
+	// Inner are the channels of the first two convolutions of each bottleneck, and Outer those of the stages' results,
+	// that pruning left; zero: those of Channels. ECA's kernels do not change. They are timm's files of "pruned" nets.
+	Inner [][2]int
+	Outer [4]int
+
 	// Branch, if not nil, adds the residual branch of a block in place of these, without stochastic depth. Its result has
 	// width channels with Basic, else 4·width.
 	Branch func(b *Builder, name string, x *G.Node, width, stride int) *G.Node
@@ -146,6 +151,15 @@ func (o ResNet) check() error {
 		return fmt.Errorf("nn.ResNet.Channels is %v: must be numbers of at least 1, or 0 all", o.Channels)
 	case slices.Max(o.Channels[:]) > 1<<16:
 		return fmt.Errorf("nn.ResNet.Channels is %v: must be numbers of at most 65536", o.Channels)
+	case o.Inner != nil && (len(o.Inner) != o.Blocks[0]+o.Blocks[1]+o.Blocks[2]+o.Blocks[3] ||
+		slices.ContainsFunc(o.Inner, func(n [2]int) bool { return min(n[0], n[1]) < 1 || max(n[0], n[1]) > 1<<16 })):
+		return fmt.Errorf("nn.ResNet.Inner is %v: must be numbers from 1 to 65536, two of each block", o.Inner)
+	case o.Inner == nil && o.Outer != [4]int{}:
+		return fmt.Errorf("nn.ResNet.Outer is %v: must be 0 without Inner", o.Outer)
+	case o.Inner != nil && (slices.Min(o.Outer[:]) < 1 || slices.Max(o.Outer[:]) > 1<<16):
+		return fmt.Errorf("nn.ResNet.Outer is %v: must be numbers from 1 to 65536", o.Outer)
+	case o.Inner != nil && (o.Basic || o.Scale > 0 || o.Groups > 1 || o.Branch != nil):
+		return errors.New("nn.ResNet.Inner: must be nil with Basic, Scale, Groups and Branch")
 	case o.Branch != nil && (o.Scale > 0 || o.Excite > 0 || o.ECA || o.AntiAlias != "" || o.ReduceFirst > 0 ||
 		o.Dilate != [3]bool{}):
 		return errors.New("nn.ResNet.Branch: must be nil with Scale, Excite, ECA, AntiAlias, ReduceFirst and Dilate")
@@ -177,13 +191,14 @@ func (o ResNet) Build(b *Builder, x *G.Node) *G.Node {
 			if o.Basic {
 				channels, relu = width, ".relu2"
 			}
+			channels = cmp.Or(o.Outer[i], channels)
 			switch {
 			case o.Branch != nil:
 				y = o.Branch(b, name, x, width, stride)
 			case o.Basic:
 				y = o.basicBlock(b, name, x, width, stride)
 			default:
-				y = o.bottleneck(b, name, x, width, stride, dilation)
+				y = o.bottleneck(b, name, x, done, width, channels, stride, dilation)
 			}
 			y = b.StochasticDepth(name+".drop_path", y, drop)
 			x = b.ReLU(name+relu, b.Add(name+".add", y, o.downsample(b, name, x, channels, stride)))

@@ -36,7 +36,7 @@ func (o ResNet) smooth(b *Builder, name string, x *G.Node) *G.Node {
 	case !ok:
 		return nil
 	case o.AntiAlias == "blur":
-		return b.blurHalf(name, x, s)
+		return b.BlurHalf(name, x)
 	case s[2]%2 > 0 || s[3]%2 > 0:
 		b.Fail(fmt.Errorf("layer %s: images of %d×%d pixels: height and width must be even: choose an input size that is a "+
 			"multiple of 32", name, s[2], s[3]))
@@ -44,9 +44,13 @@ func (o ResNet) smooth(b *Builder, name string, x *G.Node) *G.Node {
 	return b.AvgPool(name, x, 2, 2, 0)
 }
 
-// blurHalf convolves every second pixel of images x, of shape s, with the kernel 1 2 1 in both directions, over 16. The
-// pixels beside the first and last ones are reflected.
-func (b *Builder) blurHalf(name string, x *G.Node, s op.Shape) *G.Node {
+// BlurHalf convolves every second pixel of images x with the kernel 1 2 1 in both directions, over 16. The pixels
+// beside the first and last ones are reflected: timm's BlurPool2d.
+func (b *Builder) BlurHalf(name string, x *G.Node) *G.Node {
+	s, ok := b.shape(name, x, 4)
+	if !ok {
+		return nil
+	}
 	for i, what := range []string{".rows", ".columns"} {
 		axis, n := 2+i, s[2+i]
 		if n < 2 {
@@ -68,11 +72,15 @@ func (b *Builder) blurHalf(name string, x *G.Node, s op.Shape) *G.Node {
 }
 
 // bottleneck is a branch that reduces the channels by a 1×1 convolution, to width unless o has another, convolves 3×3
-// and expands to four times the width.
-func (o ResNet) bottleneck(b *Builder, name string, x *G.Node, width, stride, dilation int) *G.Node {
+// and expands to the channels, four times the width as a rule. It is block at of the net.
+func (o ResNet) bottleneck(b *Builder, name string, x *G.Node, at, width, channels, stride, dilation int) *G.Node {
 	groups := cmp.Or(o.Groups, 1)
 	inner := width * cmp.Or(o.GroupWidth, 64) / 64 * groups
-	y := b.Conv(name+".conv1", x, Conv{Filters: inner * max(o.Scale, 1) / max(o.ReduceFirst, 1), Kernel: 1})
+	first := inner * max(o.Scale, 1) / max(o.ReduceFirst, 1)
+	if o.Inner != nil {
+		first, inner = o.Inner[at][0], o.Inner[at][1]
+	}
+	y := b.Conv(name+".conv1", x, Conv{Filters: first, Kernel: 1})
 	y = b.ReLU(name+".relu1", o.norm(b, name+".bn1", y, 1))
 	c := Conv{Filters: inner, Kernel: 3, Stride: stride, Pad: dilation, Dilation: dilation, Groups: groups}
 	if o.Scale == 0 {
@@ -81,7 +89,7 @@ func (o ResNet) bottleneck(b *Builder, name string, x *G.Node, width, stride, di
 		s, ok := b.shape(name, x, 4)
 		y = o.parts(b, name, y, c, ok && (stride > 1 || s[1] != 4*width))
 	}
-	y = b.Conv(name+".conv3", y, Conv{Filters: 4 * width, Kernel: 1})
+	y = b.Conv(name+".conv3", y, Conv{Filters: channels, Kernel: 1})
 	return o.excite(b, name+".se", o.norm(b, name+".bn3", y, b.lastScale()), 4*width)
 }
 
@@ -114,7 +122,7 @@ func (o ResNet) parts(b *Builder, name string, y *G.Node, c Conv, changes bool) 
 func (o ResNet) excite(b *Builder, name string, x *G.Node, channels int) *G.Node {
 	switch {
 	case o.ECA:
-		return b.ECA(name, x)
+		return b.eca(name, x, channels)
 	case o.Excite == 0:
 		return x
 	}

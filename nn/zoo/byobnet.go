@@ -31,6 +31,9 @@ type ByobNet struct {
 	BottleIn  bool    // Ratio is of the input's channels; timm's bottle_in
 	Linear    bool    // no activation follows the sum; timm's linear_out
 	Extra     bool    // bottlenecks have a second 3×3 convolution; timm's extra_conv
+	// EvoNorm is the number of channels of a group whose deviation normalises them, with gates in place of activations;
+	// 0: batch normalisation; the group_size of timm's EvoNorm2dS0a.
+	EvoNorm int
 
 	// AttentionPool is attention of the mean to the pixels and itself in place of the mean, with places for a grid of the
 	// image's size by 32: timm's head_type "attn_abs".
@@ -45,6 +48,8 @@ type ByobStage struct {
 	Stride int     // of the first block; timm's s
 	Group  int     // channels of a group of the 3×3 convolutions; 0: all are one; timm's gs
 	Ratio  float64 // channels inside by those of the block; timm's br
+
+	Attention ByobAttention // of some of the blocks
 }
 
 // byobNetInit are the initial values: fans are of a group, whose convolutions have as many outputs as inputs.
@@ -53,6 +58,8 @@ func byobNetInit(p nn.Param) nn.Init {
 		return nn.HeNormal(p.Shape[1], p.Shape[2]*p.Shape[3])
 	}
 	switch {
+	case strings.Contains(p.Name, ".self_attn."):
+		return p.Init
 	case strings.HasSuffix(p.Name, ".mlp_add.fc2.weight"):
 		return nn.Init{}
 	case strings.HasSuffix(p.Name, ".conv_attn.weight"):
@@ -69,7 +76,7 @@ func byobNetInit(p nn.Param) nn.Init {
 // check reports whether the options are right.
 func (o ByobNet) check(b layer) bool {
 	one := func(s string, of ...string) bool { return slices.Contains(of, s) }
-	b.options("ByobNet", o).least(1, "Stem").least(0, "StemPlain", "Last", "Excite").
+	b.options("ByobNet", o).least(1, "Stem").least(0, "StemPlain", "Last", "Excite", "EvoNorm").
 		that(o.StemPlain < len(o.Stem), "StemPlain", "below the number of convolutions").
 		that(one(o.StemPool, "", "maxpool", "avg2"), "StemPool", `"maxpool", "avg2" or ""`).
 		that(one(o.Shortcut, "", "conv1x1", "avg"), "Shortcut", `"conv1x1", "avg" or ""`).
@@ -78,7 +85,10 @@ func (o ByobNet) check(b layer) bool {
 	for i, s := range o.Stages {
 		b.options(fmt.Sprintf("ByobNet.Stages[%d]", i), s).least(1, "Blocks", "Out", "Stride").least(0, "Group", "Ratio").
 			that(one(s.Kind, "bottle", "basic", "edge"), "Kind", `"bottle", "basic" or "edge"`).
-			that(s.Stride <= 2, "Stride", "1 or 2").that(s.Ratio > 0, "Ratio", "above 0")
+			that(s.Stride <= 2, "Stride", "1 or 2").that(s.Ratio > 0, "Ratio", "above 0").
+			that(s.Attention.Kind == "" || s.Kind == "bottle" && !o.Extra && !o.Pool, "Kind",
+				`"bottle", and Extra and Pool false, with Attention`)
+		s.Attention.check(b, fmt.Sprintf("ByobNet.Stages[%d]", i), s.Blocks)
 	}
 	return b.Err() == nil
 }
@@ -99,12 +109,12 @@ func (o ByobNet) Build(builder *nn.Builder, x *G.Node) *G.Node {
 			if j > 0 {
 				s.Stride = 1
 			}
-			x = o.block(b, fmt.Sprintf("stages.%d.%d", i, j), x, s, b.Config().DropPathAt(done, all))
+			x = o.block(b, fmt.Sprintf("stages.%d.%d", i, j), x, s, s.Attention.has(j), b.Config().DropPathAt(done, all))
 			done++
 		}
 	}
 	if o.Last > 0 {
-		x = b.bnConv("final_conv", x, nn.Conv{Filters: o.Last, Kernel: 1}, o.act())
+		x = o.convNorm(b, "final_conv", x, nn.Conv{Filters: o.Last, Kernel: 1}, o.act())
 	}
 	if o.AttentionPool {
 		return b.attentionPool("head", x)
@@ -120,11 +130,28 @@ func (o ByobNet) act() nn.Activation {
 	return (*nn.Builder).ReLU
 }
 
+// norm is a normalisation, which starts with a scale, and, unless it is nil, the activation.
+func (o ByobNet) norm(b layer, name string, x *G.Node, scale float64, act nn.Activation) *G.Node {
+	if o.EvoNorm > 0 && b.Err() == nil {
+		b.options("ByobNet", o).that(x.Shape()[1]%o.EvoNorm == 0, "EvoNorm", "a divisor of all channels")
+		return b.evoNorm(name, x, x.Shape()[1]/o.EvoNorm, 1e-3, scale, act != nil)
+	}
+	if x = b.BatchNorm(name, x, scale); act == nil {
+		return x
+	}
+	return act(b.Builder, name+".activation", x)
+}
+
+// convNorm is a convolution, its normalisation and, unless it is nil, the activation.
+func (o ByobNet) convNorm(b layer, name string, x *G.Node, c nn.Conv, act nn.Activation) *G.Node {
+	return o.norm(b, name+".bn", b.conv(name+".conv", x, c), 1, act)
+}
+
 // stem are the first convolutions.
 func (o ByobNet) stem(b layer, x *G.Node) *G.Node {
 	c := nn.Conv{Filters: o.Stem[0], Kernel: 3, Stride: 2}
 	if len(o.Stem) == 1 {
-		return b.bnConv("stem", x, c, o.act())
+		return o.convNorm(b, "stem", x, c, o.act())
 	}
 	for i, n := range o.Stem {
 		name := fmt.Sprintf("stem.conv%d", i+1)
@@ -134,7 +161,7 @@ func (o ByobNet) stem(b layer, x *G.Node) *G.Node {
 		if i < o.StemPlain {
 			x = b.conv(name, x, c)
 		} else {
-			x = b.bnConv(name, x, c, o.act())
+			x = o.convNorm(b, name, x, c, o.act())
 		}
 		c.Stride = 1
 	}
@@ -149,7 +176,7 @@ func (o ByobNet) stem(b layer, x *G.Node) *G.Node {
 
 // block is a block, which begins as its shortcut if it has one. Without one it is never dropped: timm's drop_path would
 // leave zeros of a sample.
-func (o ByobNet) block(b layer, name string, x *G.Node, s ByobStage, drop float64) *G.Node {
+func (o ByobNet) block(b layer, name string, x *G.Node, s ByobStage, attends bool, drop float64) *G.Node {
 	if b.Err() != nil {
 		return nil
 	}
@@ -171,12 +198,17 @@ func (o ByobNet) block(b layer, name string, x *G.Node, s ByobStage, drop float6
 	var last nn.Conv
 	switch y := x; s.Kind {
 	case "bottle":
-		y = b.bnConv(name+".conv1_1x1", y, nn.Conv{Filters: inner, Kernel: 1}, o.act())
+		y = o.convNorm(b, name+".conv1_1x1", y, nn.Conv{Filters: inner, Kernel: 1}, o.act())
+		last = nn.Conv{Filters: s.Out, Kernel: 1}
+		if attends {
+			x = o.norm(b, name+".post_attn", s.Attention.add(b, name+".self_attn", y, s.Stride), 1, o.act())
+			break
+		}
 		y = o.pooled(b, name+".conv2_kxk", y, wide)
 		if wide.Stride = 1; o.Extra {
-			y = b.bnConv(name+".conv2b_kxk", y, wide, o.act())
+			y = o.convNorm(b, name+".conv2b_kxk", y, wide, o.act())
 		}
-		x, last = o.attention(b, name+".attn", y), nn.Conv{Filters: s.Out, Kernel: 1}
+		x = o.attention(b, name+".attn", y)
 	case "basic":
 		x = o.pooled(b, name+".conv1_kxk", y, nn.Conv{Filters: inner, Kernel: 3, Stride: s.Stride})
 		last = nn.Conv{Filters: s.Out, Kernel: 3, Groups: groups}
@@ -185,7 +217,7 @@ func (o ByobNet) block(b layer, name string, x *G.Node, s ByobStage, drop float6
 		last = nn.Conv{Filters: s.Out, Kernel: 1}
 	}
 	end := name + map[string]string{"bottle": ".conv3_1x1", "basic": ".conv2_kxk", "edge": ".conv2_1x1"}[s.Kind]
-	x = b.BatchNorm(end+".bn", b.conv(end+".conv", x, last), scale)
+	x = o.norm(b, end+".bn", b.conv(end+".conv", x, last), scale, nil)
 	if shortcut != nil {
 		x = b.residual(name, x, shortcut, drop)
 	}
@@ -207,7 +239,7 @@ func (o ByobNet) shortcut(b layer, name string, x *G.Node, s ByobStage) (shortcu
 		}
 		c.Stride, name = 1, name+".conv"
 	}
-	return b.bnConv(name, x, c, nil), 0
+	return o.convNorm(b, name, x, c, nil), 0
 }
 
 // pooled is a convolution with an activation, whose stride a pooling may take.
@@ -216,7 +248,7 @@ func (o ByobNet) pooled(b layer, name string, x *G.Node, c nn.Conv) *G.Node {
 	if pool {
 		c.Stride = 1
 	}
-	if x = b.bnConv(name, x, c, o.act()); pool {
+	if x = o.convNorm(b, name, x, c, o.act()); pool {
 		x = b.AvgPool(name+".aa", x, 2, 2, 0)
 	}
 	return x

@@ -137,7 +137,7 @@ func regNetZs() {
 		if len(v.stem) == 1 {
 			o.Stages[0].Stride = 2
 		}
-		imageNet(o.of(nn.Architecture{
+		a := nn.Architecture{
 			Name:          "regnetz_" + v.name,
 			Family:        "regnet",
 			Summary:       "RegNetZ-" + strings.ToUpper(v.name),
@@ -147,7 +147,15 @@ func regNetZs() {
 			Interpolation: bicubic,
 			Mean:          half,
 			Std:           half,
-		}))
+		}
+		imageNet(o.of(a))
+		if v.name == "c16" || v.name == "d8" {
+			if o.EvoNorm = 16; v.name == "d8" {
+				o.Stem = []int{64, 64, 64}
+			}
+			a.Name, a.Summary, a.Resize, a.Reference = a.Name+"_evos", a.Summary+" with evolved layers", 269, evoReference
+			imageNet(o.of(a))
+		}
 	}
 }
 

@@ -21,6 +21,10 @@ func init() {
 		a.Name, a.Summary = fmt.Sprintf("densenet%d", depth), fmt.Sprintf("DenseNet-%d", depth)
 		imageNet(a)
 	}
+	blurred := denseNet(DenseNet{Growth: 32, Blocks: []int{6, 12, 24, 16}, Stem: 64, Deep: true})
+	blurred.Name, blurred.Summary = "densenetblur121d", "DenseNet-121 with three first convolutions and a blur, as timm's"
+	blurred.Interpolation = bicubic
+	imageNet(blurred)
 	a := denseNet(DenseNet{Growth: 12, Blocks: []int{16, 16, 16}, Stem: 24, Small: true})
 	a.Name, a.Summary = "densenet100_12", "DenseNet-BC-100 of growth 12, for CIFAR"
 	cifar(a)
@@ -52,6 +56,9 @@ type DenseNet struct {
 	Blocks []int // layers of the blocks
 	Stem   int   // channels of the first convolution
 	Small  bool  // the first convolution is 3×3 and nothing follows it, for images of CIFAR
+	// Deep has three 3×3 convolutions in place of the first, a blur in place of the first pooling's stride, and dropout
+	// before the last layer in place of that in blocks: timm's stem_type "deep" with aa_layer BlurPool2d.
+	Deep bool
 	// Bottleneck is the number of channels that a layer's first convolution makes, divided by Growth; 0 means 4:
 	// torchvision's bn_size.
 	Bottleneck int
@@ -69,13 +76,22 @@ func (o DenseNet) minSize() int {
 // Build adds the layers to b.
 func (o DenseNet) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	b, channels := layer{builder}, o.Stem
-	b.options("DenseNet", o).least(1, "Growth", "Blocks", "Stem").least(0, "Bottleneck")
+	b.options("DenseNet", o).least(1, "Growth", "Blocks", "Stem").least(0, "Bottleneck").
+		that(!o.Small || !o.Deep, "Deep", "false with Small")
 	if !b.atLeast(x, o.minSize()) {
 		return nil
 	}
-	if o.Small {
+	switch {
+	case o.Small:
 		x = b.conv("features.conv0", x, nn.Conv{Filters: channels, Kernel: 3})
-	} else {
+	case o.Deep:
+		for i, c := range []nn.Conv{{Filters: o.Growth, Kernel: 3, Stride: 2}, {Filters: o.Growth, Kernel: 3},
+			{Filters: channels, Kernel: 3}} {
+			x = b.conv(fmt.Sprintf("features.conv%d", i), x, c)
+			x = b.ReLU(fmt.Sprintf("features.relu%d", i), b.BatchNorm(fmt.Sprintf("features.norm%d", i), x, 1))
+		}
+		x = b.BlurHalf("features.pool0.1", b.MaxPool("features.pool0.0", x, 3, 1, 1))
+	default:
 		x = b.conv("features.conv0", x, nn.Conv{Filters: channels, Kernel: 7, Stride: 2})
 		x = b.ReLU("features.relu0", b.BatchNorm("features.norm0", x, 1))
 		x = b.MaxPool("features.pool0", x, 3, 2, 1)
@@ -92,7 +108,11 @@ func (o DenseNet) Build(builder *nn.Builder, x *G.Node) *G.Node {
 		}
 	}
 	x = b.ReLU("relu", b.BatchNorm("features.norm5", x, 1))
-	return b.Linear("classifier", b.GlobalAvgPool("avgpool", x), b.Config().Classes)
+	x = b.GlobalAvgPool("avgpool", x)
+	if o.Deep {
+		x = b.Dropout("head_drop", x, b.Config().Dropout)
+	}
+	return b.Linear("classifier", x, b.Config().Classes)
 }
 
 // layer adds Growth channels to x.
@@ -101,5 +121,8 @@ func (o DenseNet) layer(b layer, name string, x *G.Node) *G.Node {
 	y = b.conv(name+".conv1", y, nn.Conv{Filters: cmp.Or(o.Bottleneck, 4) * o.Growth, Kernel: 1})
 	y = b.ReLU(name+".relu2", b.BatchNorm(name+".norm2", y, 1))
 	y = b.conv(name+".conv2", y, nn.Conv{Filters: o.Growth, Kernel: 3})
-	return b.Concat(name+".concat", 1, x, b.Dropout(name+".dropout", y, b.Config().Dropout))
+	if !o.Deep {
+		y = b.Dropout(name+".dropout", y, b.Config().Dropout)
+	}
+	return b.Concat(name+".concat", 1, x, y)
 }

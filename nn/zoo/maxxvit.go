@@ -58,6 +58,8 @@ func init() {
 	nanoPool.PoolStride = true
 	zero := early(coat(medium, [4]int{2, 3, 7, 2}, stem))
 	zero.PoolStride = true
+	zeroNorm := zero
+	zeroNorm.PoolStride, zeroNorm.BatchNorm = false, true
 	scaled := func(o MaxxViT) MaxxViT {
 		o.LayerScale = 1e-6
 		return o
@@ -80,6 +82,7 @@ func init() {
 	nets = append(nets,
 		maxxViTNet{"coatnet_nano_rw", coAtNet, []int{224}, nanoPool},
 		maxxViTNet{"coatnet_0_rw", coAtNet, []int{224}, zero},
+		maxxViTNet{"coatnet_bn_0_rw", coAtNet, []int{224}, zeroNorm},
 		maxxViTNet{"coatnet_1_rw", coAtNet, []int{224}, early(coat(medium, deep, stem))},
 		maxxViTNet{"coatnet_2_rw", coAtNet, []int{224}, coat(large, deep, wide)},
 		maxxViTNet{"coatnet_3_rw", coAtNet, []int{224}, scaled(coat(huge, deep, [2]int{96, 192}))},
@@ -138,6 +141,9 @@ func (n maxxViTNet) register(size int) {
 	case strings.Contains(n.name, "nano") && strings.HasPrefix(n.name, "coat"), n.name == "maxvit_rmlp_small_rw":
 		a.Resize = size * 10 / 9
 	}
+	if n.net.BatchNorm {
+		a.Mean, a.Std = imageNetMean, imageNetStd
+	}
 	if n.net.TF {
 		a.BatchNormEps, a.SamePadding = .001, true
 		if size == 224 && !strings.Contains(n.name, "xlarge") {
@@ -178,6 +184,7 @@ type MaxxViT struct {
 	LayerScale     float64 // initial factor of each channel of a branch; 0: none; timm's init_values
 	MaxPool        bool    // 3×3 max-pooling halves the extents of shortcuts, instead of 2×2 means; timm's pool_type max
 	NoShortcutBias bool    // timm's shortcut_bias=False
+	BatchNorm      bool    // in CoAtNet's transformers and behind them; timm's norm_layer "batchnorm2d" of transformer_cfg
 
 	// BiasHidden is the hidden layer of nets that biases of attention come from; 0: they are a table. They are timm's
 	// rel_pos_dim with the rel_pos_type mlp. BiasDropout is the probability of dropping its elements in Train.
@@ -194,6 +201,7 @@ func (o MaxxViT) check(b layer) bool {
 		least(0, "Excite", "ConvScale", "LayerScale", "BiasHidden", "Hidden").probability("BiasDropout").
 		that(!o.TF || !o.CoAtNet && !o.ConvNeXt, "TF", "false with CoAtNet or ConvNeXt").
 		that(!o.GridOnly || !o.CoAtNet, "GridOnly", "false with CoAtNet").
+		that(!o.BatchNorm || o.CoAtNet && o.Hidden == 0, "BatchNorm", "false without CoAtNet or with Hidden").
 		that(o.ConvNeXt || o.ConvScale == 0, "ConvScale", "0 without ConvNeXt")
 	for i, c := range o.Channels {
 		in := c
@@ -256,7 +264,7 @@ func (o MaxxViT) Build(builder *nn.Builder, x *G.Node) *G.Node {
 		x = b.LayerNorm("head.norm", b.GlobalAvgPool("head.global_pool", x), o.eps())
 		x = b.Map("head.pre_logits.act", expr.Arg(0).Tanh(), b.Linear("head.pre_logits.fc", x, o.Hidden))
 	} else {
-		x = b.GlobalAvgPool("head.global_pool", b.pixelNormBy("norm", x, o.eps()))
+		x = b.GlobalAvgPool("head.global_pool", o.pixelNorm(b, "norm", x))
 	}
 	return b.Linear("head.fc", b.Dropout("head.drop", x, b.Config().Dropout), b.Config().Classes)
 }
@@ -291,6 +299,14 @@ func (o MaxxViT) norm(b layer, name string, x *G.Node, act nn.Activation) *G.Nod
 		return x
 	}
 	return act(b.Builder, name+".act", x)
+}
+
+// pixelNorm is the normalisation of transformers, of images.
+func (o MaxxViT) pixelNorm(b layer, name string, x *G.Node) *G.Node {
+	if o.BatchNorm {
+		return b.BatchNormEps(name, x, 1, rowEps)
+	}
+	return b.pixelNormBy(name, x, o.eps())
 }
 
 // down halves the extents of images x, and changes their channels by a convolution if out differs.
@@ -401,13 +417,13 @@ func (o MaxxViT) transform(b layer, name string, x *G.Node, stage, block int, dr
 	if block == 0 {
 		y = x
 		x = o.down(b, name+".shortcut", x, c, o.MaxPool, !o.NoShortcutBias)
-		y = o.down(b, name+".norm1.down", b.pixelNorm(name+".norm1.norm", y), in, o.MaxPool, false)
+		y = o.down(b, name+".norm1.down", o.pixelNorm(b, name+".norm1.norm", y), in, o.MaxPool, false)
 	} else {
-		y = b.pixelNorm(name+".norm1", x)
+		y = o.pixelNorm(b, name+".norm1", x)
 	}
 	y = b.gammas(name+".ls1", o.imageAttention(b, name+".attn", y, c), o.LayerScale)
 	x = b.Add(name+".add1", b.StochasticDepth(name+".drop_path1", y, drop), x)
-	y = b.pointPerceptron(name+".mlp", b.pixelNorm(name+".norm2", x), 4*c)
+	y = b.pointPerceptron(name+".mlp", o.pixelNorm(b, name+".norm2", x), 4*c)
 	y = b.gammas(name+".ls2", y, o.LayerScale)
 	return b.Add(name+".add2", b.StochasticDepth(name+".drop_path2", y, drop), x)
 }

@@ -113,7 +113,7 @@ func (o Mobile) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	if o.FixStem {
 		in = o.Stem
 	}
-	all, done := 0, 0
+	all, done, routed := 0, 0, false
 	for _, stage := range stages {
 		for _, s := range stage {
 			all += s.repeats
@@ -142,6 +142,7 @@ func (o Mobile) Build(builder *nn.Builder, x *G.Node) *G.Node {
 				if at > 0 {
 					s.stride = 1
 				}
+				routed = routed || s.experts > 0
 				own := s
 				own.toChannels(&space)
 				p := mobileBlock{layer: b, net: &o, mobileSpec: own, name: fmt.Sprintf("blocks.%d.%d", i, at), in: in}
@@ -149,6 +150,9 @@ func (o Mobile) Build(builder *nn.Builder, x *G.Node) *G.Node {
 				in, at, done = own.out, at+1, done+1
 			}
 		}
+	}
+	if routed {
+		b.Order(routingLast)
 	}
 	switch {
 	case o.Fuse > 0:
@@ -247,10 +251,15 @@ func (p mobileBlock) add(x *G.Node, drop float64) *G.Node {
 		}
 		y = p.part("conv_pw", "bn2", y, p.end, nn.Conv{Filters: p.out}, act)
 	case "ir":
-		y = p.part("conv_pw", "bn1", y, p.start, nn.Conv{Filters: wide}, p.act)
-		c := nn.Conv{Filters: wide, Stride: p.stride, Groups: p.groups(wide, wide)}
+		if p.experts > 0 {
+			y = p.conditional(y, wide)
+			break
+		}
+		left := cmp.Or(p.wide, wide)
+		y = p.part("conv_pw", "bn1", y, p.start, nn.Conv{Filters: left}, p.act)
+		c := nn.Conv{Filters: left, Stride: p.stride, Groups: p.groups(left, left)}
 		y = p.part("conv_dw", "bn2", y, p.kernel, c, p.act)
-		y = p.part("conv_pwl", "bn3", p.exciting(y, wide), p.end, nn.Conv{Filters: p.out}, none)
+		y = p.part("conv_pwl", "bn3", p.exciting(y, wide), p.end, nn.Conv{Filters: cmp.Or(p.left, p.out)}, none)
 	case "er":
 		y = p.part("conv_exp", "bn1", y, p.kernel, nn.Conv{Filters: wide, Stride: p.stride, Groups: p.groups(wide, 1)}, p.act)
 		y = p.part("conv_pwl", "bn2", p.exciting(y, wide), p.end, nn.Conv{Filters: p.out}, none)
@@ -349,7 +358,7 @@ func (p mobileBlock) mixed(name string, x *G.Node, kernels []int, c nn.Conv) *G.
 	return p.Concat(name+".concat", 1, list...)
 }
 
-// exciting is squeeze-and-excitation of x, of the given number of channels, if the block has some.
+// exciting is squeeze-and-excitation of x, of the given number of channels before pruning, if the block has some.
 func (p mobileBlock) exciting(x *G.Node, channels int) *G.Node {
 	if p.se == 0 {
 		return x
@@ -376,7 +385,7 @@ func (p mobileBlock) exciting(x *G.Node, channels int) *G.Node {
 		between = float64(o.channels(between))
 	}
 	names := [2]string{p.name + ".se.conv_reduce", p.name + ".se.conv_expand"}
-	return p.excite(names, x, max(1, int(math.RoundToEven(between))), act, gate)
+	return p.excite(names, x, cmp.Or(p.between, max(1, int(math.RoundToEven(between)))), act, gate)
 }
 
 // multiQuery is attention among the pixels of x, whose heads share keys and values. These are of fewer pixels if
@@ -418,6 +427,9 @@ func (p mobileBlock) scaled(x *G.Node) *G.Node {
 
 // mobileInit are the initial values of timm's mobile nets: google's, but for attention Glorot's.
 func mobileInit(p nn.Param) nn.Init {
+	if len(p.Shape) == 2 && strings.HasPrefix(p.Name, "blocks.") { // of experts and their gates
+		return p.Init
+	}
 	if len(p.Shape) == 4 && strings.Contains(p.Name, ".attn.") {
 		in, out := p.Shape[1:].Size(), p.Shape[0]*p.Shape[2]*p.Shape[3]
 		return nn.Init{Distribution: nn.Uniform, Scale: math.Sqrt(6 / float64(in+out))}

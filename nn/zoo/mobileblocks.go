@@ -23,8 +23,13 @@ type mobileSpec struct {
 	group                    int     // channels of a group; 0: the kind's own; gs
 	heads, width, keysStride int     // h, d, v; d1 of a ds begins blocks of 2×2 pixels as channels
 	space                    int     // 1 of the block that makes channels of 2×2 pixels, 2 of those behind it
+	experts                  int     // of an ir, whose weights are mixtures of theirs; cc
 	act                      nn.Activation
 	skip, noskip             bool
+
+	// What pruning left of an ir's channels: between its convolutions, in its excitation, and of the result; w, b and o,
+	// which timm does not write. 0: all.
+	wide, between, left int
 }
 
 var mobileActs = map[string]nn.Activation{
@@ -45,7 +50,8 @@ func parseMobile(text string) (s mobileSpec, err error) {
 	}
 	s.start, s.end, s.repeats, s.stride = []int{at}, []int{at}, 1, 1
 	ints := map[string]*int{"r": &s.repeats, "s": &s.stride, "c": &s.out, "fc": &s.from, "gs": &s.group, "h": &s.heads,
-		"d": &s.width, "v": &s.keysStride}
+		"d": &s.width, "v": &s.keysStride, "w": &s.wide, "b": &s.between, "o": &s.left,
+		"cc": &s.experts}
 	floats := map[string]*float64{"e": &s.expansion, "se": &s.se}
 	kernels := map[string]*[]int{"k": &s.kernel, "a": &s.start, "p": &s.end}
 	for _, w := range words[1:] {
@@ -92,7 +98,8 @@ func (s mobileSpec) check() error {
 		least = min(least, s.heads, s.width)
 	}
 	switch {
-	case least < 1 || max(s.repeats, s.out, s.from, s.group, s.heads, s.width, s.keysStride) > mostCount:
+	case least < 1 || max(s.repeats, s.out, s.from, s.group, s.heads, s.width, s.keysStride, s.wide, s.between,
+		s.left) > mostCount:
 		return fmt.Errorf("with numbers r, s and c from 1 to %d, mqa also with h and d", mostCount)
 	case s.stride > 2:
 		return fmt.Errorf("of a stride of 1 or 2")
@@ -106,6 +113,10 @@ func (s mobileSpec) check() error {
 		return fmt.Errorf("of a stride of 1 without a larger kernel than 1×1")
 	case s.kind == "mqa" && (s.stride > 1 || s.keysStride > 2):
 		return fmt.Errorf("of a stride of 1, and of 2 at most for keys")
+	case s.kind != "ir" && s.wide+s.between+s.left+s.experts > 0:
+		return fmt.Errorf("without a w, b, o or cc unless ir")
+	case s.experts > 64 || s.experts > 0 && (len(s.kernel) > 1 || s.start[0]+s.end[0] > 2 || s.wide+s.left+s.group > 0):
+		return fmt.Errorf("with a cc of at most 64, and then with a single k, and without a, p, w, o and gs")
 	case s.kind == "uir" && s.end[0] > 0:
 		return fmt.Errorf("without a p")
 	}

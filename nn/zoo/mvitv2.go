@@ -168,7 +168,7 @@ func (m mViTBlock) attention(b layer, name string, x *G.Node) *G.Node {
 		})
 		parts[i] = b.LayerNorm(name+".norm_"+part, y, rowEps)
 	}
-	y := b.squareAttention(name, parts[0], parts[1], parts[2], tables, m.images, s)
+	y := b.squareAttention(name, parts, tables, m.images, s)
 	y = b.ofHeads(name+".mixture", b.Add(name+".residual", y, parts[0]), m.images)
 	return proj(y)
 }

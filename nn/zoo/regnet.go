@@ -64,6 +64,10 @@ func init() {
 		{"y_120", "12GF", RegNet{Depth: 19, Start: 168, Slope: 73.36, Factor: 2.37, GroupWidth: 112, Excite: .25}, 235},
 		{"y_640", "64GF", RegNet{Depth: 20, Start: 352, Slope: 147.48, Factor: 2.4, GroupWidth: 328, Excite: .25}, 384},
 		{"y_2560", "256GF", RegNet{Depth: 27, Start: 640, Slope: 230.83, Factor: 2.53, GroupWidth: 373, Excite: .25}, 384},
+		{"v_040", "4.0GF", RegNet{Depth: 22, Start: 96, Slope: 31.41, Factor: 2.24, GroupWidth: 64, Excite: .25, SiLU: true,
+			PreAct: true}, 235},
+		{"v_064", "6.4GF", RegNet{Depth: 25, Start: 112, Slope: 33.22, Factor: 2.27, GroupWidth: 72, Excite: .25, SiLU: true,
+			PreAct: true, AvgDown: true}, 235},
 		{"z_040", "4.0GF", RegNet{Depth: 28, Start: 48, Slope: 14.5, Factor: 2.226, GroupWidth: 8, Excite: .25, Bottleneck: 4,
 			SiLU: true, Linear: true}, 256},
 		{"z_040_h", "4.0GF with a last convolution", RegNet{Depth: 28, Start: 48, Slope: 14.5, Factor: 2.226, GroupWidth: 8,
@@ -117,7 +121,7 @@ func regNetTimmInit(p nn.Param) nn.Init {
 
 // regNetGroupInit is timm's without zero_init_last: fans are of a group, and biases begin at 0.
 func regNetGroupInit(p nn.Param) nn.Init {
-	if strings.Contains(p.Name, ".conv2.conv.") {
+	if strings.Contains(p.Name, ".conv2.conv.") || strings.HasSuffix(p.Name, ".conv2.weight") {
 		return nn.Init{Distribution: nn.Normal, Scale: math.Sqrt(2 / float64(9*p.Shape[1]))}
 	}
 	return normal(.01)(p)
@@ -141,6 +145,9 @@ type RegNet struct {
 	// follows all blocks: timm's linear_out with downsample=None.
 	Linear bool
 	Last   int // channels of a last convolution; 0: there is none; timm's num_features
+	// PreAct puts normalisations and activations before convolutions. A shortcut begins behind the first: timm's preact.
+	PreAct  bool
+	AvgDown bool // a pooling takes the stride of shortcuts, with PreAct; timm's downsample "avg"
 }
 
 // act is the activation.
@@ -187,6 +194,8 @@ func (o RegNet) Build(builder *nn.Builder, x *G.Node) *G.Node {
 		least(0, "Slope", "Factor", "Excite", "Bottleneck", "Stem", "Last").
 		that(o.Timm || !o.SiLU, "SiLU", "false without Timm").that(o.Timm || !o.Linear, "Linear", "false without Timm").
 		that(o.Timm || o.Last == 0, "Last", "0 without Timm").
+		that(o.Timm && !o.Linear || !o.PreAct, "PreAct", "false with Linear or without Timm").
+		that(o.PreAct || !o.AvgDown, "AvgDown", "false without PreAct").
 		that(o.Start%8 == 0, "Start", "divisible by 8").that(o.Factor > 1, "Factor", "above 1").
 		that(o.Bottleneck == 0 || float64(o.Start)*o.Bottleneck >= 1, "Bottleneck", "0 or at least 1/Start")
 	if !check.ok() {
@@ -196,7 +205,12 @@ func (o RegNet) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	if o.Timm {
 		n = regNetTimm
 	}
-	x = b.convNorm(n.pair("stem"), x, nn.Conv{Filters: in, Kernel: 3, Stride: 2}, o.act())
+	stem := nn.Conv{Filters: in, Kernel: 3, Stride: 2}
+	if o.PreAct {
+		x = b.conv("stem", x, stem)
+	} else {
+		x = b.convNorm(n.pair("stem"), x, stem, o.act())
+	}
 	var drop, dropout float64 // torchvision's has neither
 	if o.Timm {
 		dropout = b.Config().Dropout
@@ -214,7 +228,12 @@ func (o RegNet) Build(builder *nn.Builder, x *G.Node) *G.Node {
 			if o.Timm {
 				drop = b.Config().DropPathAt(done, o.Depth)
 			}
-			x = o.block(b, n, fmt.Sprintf(n.block, i+1, j+n.first), x, in, s, stride, excited, drop)
+			name := fmt.Sprintf(n.block, i+1, j+n.first)
+			if o.PreAct {
+				x = o.preBlock(b, name, x, in, s, stride, excited, drop)
+			} else {
+				x = o.block(b, n, name, x, in, s, stride, excited, drop)
+			}
 			done++
 			in = s.width
 		}
@@ -222,7 +241,7 @@ func (o RegNet) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	switch {
 	case o.Last > 0:
 		x = b.bnConv("final_conv", x, nn.Conv{Filters: o.Last, Kernel: 1}, o.act())
-	case o.Linear:
+	case o.Linear, o.PreAct:
 		x = o.act()(b.Builder, "final_conv.act", x)
 	}
 	return b.Linear(n.head, b.Dropout("head.drop", b.GlobalAvgPool("avgpool", x), dropout), b.Config().Classes)
@@ -279,4 +298,32 @@ func (o RegNet) block(b layer, n regNetNames, name string, x *G.Node, in int, s 
 		return y
 	}
 	return o.act()(b.Builder, name+".activation", y)
+}
+
+// preBlock is block with PreAct.
+func (o RegNet) preBlock(b layer, name string, x *G.Node, in int, s regNetStage, stride, excited int,
+	drop float64) *G.Node {
+	norm := func(i int, x *G.Node) *G.Node {
+		norm := fmt.Sprintf("%s.norm%d", name, i)
+		return o.act()(b.Builder, norm+".act", b.BatchNorm(norm, x, 1))
+	}
+	x = norm(1, x)
+	y := norm(2, b.conv(name+".conv1", x, nn.Conv{Filters: s.wide, Kernel: 1}))
+	y = b.conv(name+".conv2", y, nn.Conv{Filters: s.wide, Kernel: 3, Stride: stride, Groups: s.wide / s.group})
+	if excited > 0 {
+		y = b.SqueezeExcite(name+".se", y, excited, o.act(), (*nn.Builder).Sigmoid)
+	}
+	y = b.conv(name+".conv3", norm(3, y), nn.Conv{Filters: s.width, Kernel: 1})
+	if in != s.width || stride > 1 {
+		conv := nn.Conv{Filters: s.width, Kernel: 1, Stride: stride}
+		down := name + ".downsample"
+		if o.AvgDown {
+			if stride > 1 {
+				x = b.Pairs(down+".0", x)
+			}
+			conv.Stride, down = 1, down+".1"
+		}
+		x = b.conv(down, x, conv)
+	}
+	return b.Add(name+".add", b.StochasticDepth(name+".drop_path", y, drop), x)
 }

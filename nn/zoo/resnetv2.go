@@ -27,6 +27,7 @@ func init() {
 		{"34d", 224, 248, ResNetV2{Blocks: thirtyFour, Basic: true, Deep: true, AvgDown: true}},
 		{"50", 224, 235, ResNetV2{Blocks: thirtyFour}},
 		{"50d_gn", 224, 235, ResNetV2{Blocks: thirtyFour, Deep: true, AvgDown: true, GroupNorm: 32}},
+		{"50d_evos", 224, 235, ResNetV2{Blocks: thirtyFour, Deep: true, AvgDown: true, EvoNorm: 32}},
 		{"101", 224, 235, ResNetV2{Blocks: hundred}},
 		{"50x1_bit", 224, 256, bit(thirtyFour, 1)},
 		{"50x3_bit", 448, 448, bit(thirtyFour, 3)},
@@ -53,6 +54,9 @@ func init() {
 		switch kind {
 		case "gn":
 			a.Summary = strings.Replace(a.Summary, "normalised", "group-normalised", 1)
+		case "evos":
+			a.Summary = strings.Replace(a.Summary, "normalised", "normalised by evolved layers", 1)
+			a.Reference = evoReference
 		case "bit":
 			a.Summary = "BiT ResNet-" + size + " v2, group normalisation, standardised weights, as timm's"
 			a.Reference = "Kolesnikov et al., Big Transfer (BiT): general visual representation learning, 2020"
@@ -91,6 +95,7 @@ type ResNetV2 struct {
 	// GroupNorm is the number of groups of channels that are normalised in place of the batch's channels; 0: none. timm's
 	// norm_layer GroupNormAct has 32.
 	GroupNorm int
+	EvoNorm   int     // groups whose deviation normalises them, with gates in place of ReLU; timm's EvoNorm2dS0 has 32
 	StdEps    float64 // of standardised weights; 0: they are not standardised; the eps of timm's StdConv2d
 
 	// hybrid makes features for a vision transformer: blocks normalise behind convolutions, and the first pooling pads as
@@ -101,7 +106,9 @@ type ResNetV2 struct {
 // Build adds the layers to b.
 func (o ResNetV2) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	b := layer{builder}
-	check := b.options("ResNetV2", o).least(1, "Blocks").least(0, "Channels", "Width", "Stem", "GroupNorm", "StdEps").
+	check := b.options("ResNetV2", o).least(1, "Blocks").
+		least(0, "Channels", "Width", "Stem", "GroupNorm", "EvoNorm", "StdEps").
+		that(o.GroupNorm == 0 || o.EvoNorm == 0, "EvoNorm", "0 with GroupNorm").
 		that(!o.Deep || !o.Fixed, "Fixed", "false with Deep")
 	if !check.ok() {
 		return nil
@@ -178,6 +185,9 @@ func (o ResNetV2) conv(b layer, name string, x *G.Node, c nn.Conv) *G.Node {
 
 // norm adds a normalisation and a ReLU.
 func (o ResNetV2) norm(b layer, name string, x *G.Node) *G.Node {
+	if o.EvoNorm > 0 {
+		return b.evoNorm(name, x, o.EvoNorm, 1e-5, 1, true)
+	}
 	return b.ReLU(name+".act", o.normOnly(b, name, x))
 }
 

@@ -125,6 +125,6 @@ func (o SAMViT) attention(b layer, name string, x *G.Node, n int, w nn.Windows) 
 	for i, part := range []string{".queries", ".keys", ".values"} {
 		parts[i] = b.byHead(name+part, b.Slice(name+part+".rows", qkv, 1, i*c, (i+1)*c), windows, o.Heads)
 	}
-	y := b.squareAttention(name, parts[0], parts[1], parts[2], tables, n, squares{queries: side, keys: side})
+	y := b.squareAttention(name, parts, tables, n, squares{queries: side, keys: side})
 	return b.Linear(name+".proj", b.ofHeads(name+".mixture", y, windows), c)
 }

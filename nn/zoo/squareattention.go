@@ -15,6 +15,13 @@ import (
 type squares struct {
 	queries, keys int
 	class         bool
+	row           func(query, key int) int // of a table, for lines of queries and keys; nil: that of strided ones
+}
+
+// strided is the row for a line of queries and one of keys that are every few lines of an image.
+func (s squares) strided(query, key int) int {
+	q, k := max(float64(s.keys)/float64(s.queries), 1), max(float64(s.queries)/float64(s.keys), 1)
+	return int(float64(query)*q - float64(key)*k + float64(s.keys-1)*k)
 }
 
 // distanceTables adds tables of distances down and across, with a row for each, for heads of d elements. exempt says
@@ -26,14 +33,14 @@ func (b layer) distanceTables(name string, rows, d int, init nn.Init, exempt boo
 	return tables
 }
 
-// squareAttention is attention of queries to keys and values [n,tokens,d], as many for each of a number of images.
+// squareAttention is attention of queries to keys and values, the parts [n,tokens,d], as many for each of some images.
 // Scores have a summand for the distance down and one for that across, both products with the query and a row of a
 // table; those of class tokens have none.
-func (b layer) squareAttention(name string, queries, keys, values *G.Node, tables [2]*G.Node, images int,
-	s squares) *G.Node {
+func (b layer) squareAttention(name string, parts [3]*G.Node, tables [2]*G.Node, images int, s squares) *G.Node {
 	if b.Err() != nil {
 		return nil
 	}
+	queries, keys, values := parts[0], parts[1], parts[2]
 	// Products with distances are appended to queries, and a 1 for each row and column to keys.
 	n, d := queries.Shape()[0], queries.Shape()[2]
 	scaled := b.Map(name+".scaled", expr.Arg(0).Scale(1/math.Sqrt(float64(d))), queries)
@@ -56,11 +63,13 @@ func (b layer) axisScores(name string, queries, table *G.Node, s squares, down b
 	if s.class {
 		queries = b.Slice(name+".patches", queries, 1, 1, 1+side*side)
 	}
-	q, k := max(float64(s.keys)/float64(side), 1), max(float64(side)/float64(s.keys), 1)
+	if s.row == nil {
+		s.row = s.strided
+	}
 	index := make([]int32, 0, side*s.keys)
 	for i := range side {
 		for j := range s.keys {
-			index = append(index, int32(float64(i)*q-float64(j)*k+float64(s.keys-1)*k))
+			index = append(index, int32(s.row(i, j)))
 		}
 	}
 	pairs := b.Constant(name+".pairs", op.Tensor{Shape: op.Shape{len(index)}, Data: index})

@@ -5,10 +5,11 @@
 // Names, shapes and order of parameters are torchvision's or timm's, and so are the constants of batch normalisation,
 // the initial distributions and the probabilities of dropout.
 //
-// A file has the options of an architecture and registers its nets; byobnets.go, clip.go, dinov2.go, dinov3.go,
-// eva02.go, res2net.go, ropevit.go, siglip.go, swinv2cr.go, timmresnet.go, timmswin.go and timmvit.go register more nets
-// of the options ByobNet, ViT, Eva, nn.ResNet and Swin; hardcorenas.go, mobilenetv4.go, mobilenetv5.go,
-// timmefficientnet.go and timmmobilenet.go those of the options Mobile; cpubone.go those of LowFormer.
+// A file has the options of an architecture and registers its nets; byoanets.go, byobnets.go, clip.go, dinov2.go,
+// dinov3.go, eva02.go, res2net.go, ropevit.go, siglip.go, swinv2cr.go, timmresnet.go, timmswin.go and timmvit.go
+// register more nets of the options ByobNet, ViT, Eva, nn.ResNet and Swin; condconv.go, hardcorenas.go, mobilenetv4.go,
+// mobilenetv5.go, pruned.go, timmefficientnet.go and timmmobilenet.go those of the options Mobile; cpubone.go those of
+// LowFormer.
 //
 // The options are those of the constructor in torchvision or timm. Some of its arguments are fields of nn.Config
 // instead: num_classes is Classes, dropout and drop_rate are Dropout, stochastic_depth_prob and drop_path_rate are
@@ -245,6 +246,15 @@ func (b layer) unbiased(name string, x *G.Node, out int) *G.Node {
 		return nil
 	}
 	return b.Apply(name, op.Linear{}, x, b.matrix(name, out, x.Shape()[1]))
+}
+
+// linearPart are some outputs of a linear layer. Parts of its parameters are smaller than parts of all outputs.
+func (b layer) linearPart(name string, rows *G.Node, from, to int, parameters ...*G.Node) *G.Node {
+	in := []*G.Node{rows}
+	for i, p := range parameters {
+		in = append(in, b.Slice(name+[]string{".weight", ".bias"}[i], p, 0, from, to))
+	}
+	return b.Apply(name, op.Linear{}, in...)
 }
 
 // vector adds n numbers that start as initial.

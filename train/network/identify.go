@@ -72,8 +72,10 @@ func fits(f *statedict.File, a nn.Architecture) bool {
 	}
 	g := within(f, m.Model)
 	first := m.Params[0]
-	if t, ok := g.Lookup(first.Name); ok && len(first.Shape) == 4 && len(t.Shape) == 4 && t.Shape[1] != m.Config.Channels {
-		other, err := a.Model(nn.Config{Batch: 1, Mode: nn.Eval, Channels: t.Shape[1]})
+	if t, ok := g.Lookup(first.Name); ok && len(first.Shape) == 4 && len(t.Shape) == 4 && t.Shape[1] != first.Shape[1] {
+		// The pixels of a square may be channels of the first convolution.
+		channels := t.Shape[1] * m.Config.Channels / first.Shape[1]
+		other, err := a.Model(nn.Config{Batch: 1, Mode: nn.Eval, Channels: channels})
 		if err != nil {
 			return false
 		}
