@@ -1,0 +1,69 @@
+"""Narrow and whole vision transformers of timm whose places are resized or turned by trained angles, for make.py."""
+
+from functools import partial
+
+import torch
+from timm.layers import RmsNorm, pos_embed_sincos
+from timm.layers.norm import RmsNormFp32
+from timm.models.deepseek_vit import DeepseekVitClassifier
+from timm.models.eva import Eva
+from timm.models.gemma4_vit import Gemma4RotaryEmbedding2D, Gemma4VitClassifier
+from timm.models.hieradet_sam2 import HieraDet
+from timm.models.naflexvit import NaFlexEmbeds, NaFlexVit, NaFlexVitCfg
+from timm.models.qwen3_vit import Qwen3VitClassifier
+
+
+def wide(f):
+    """f, in which float64 stays float64 where timm computes with float32."""
+    def g(*args, **kwargs):
+        narrow = torch.Tensor.float
+        torch.Tensor.float = lambda x: x if x.dtype == torch.float64 else narrow(x)
+        try:
+            return f(*args, **kwargs)
+        finally:
+            torch.Tensor.float = narrow
+    return g
+
+
+def turn(self, x, position_ids, theirs=Gemma4RotaryEmbedding2D.forward):
+    """Gemma's cosines and sines, whose frequencies it makes with float32."""
+    extent = self.head_dim // 2
+    angles = position_ids.double()[..., None] * self.rope_theta ** -(torch.arange(0, extent, 2, dtype=torch.float64) / extent).to(x.device)
+    angles = torch.cat([angles, angles], -1).flatten(2)
+    if not x.is_meta:
+        torch.testing.assert_close(theirs(self, x, position_ids)[1].double(), angles.sin(), rtol=0, atol=2e-5 if x.dtype != torch.bfloat16 else 1e-2)
+    return angles.cos().to(x.dtype), angles.sin().to(x.dtype)
+
+
+NaFlexEmbeds.forward, RmsNormFp32.forward = wide(NaFlexEmbeds.forward), wide(RmsNormFp32.forward)
+pos_embed_sincos.get_mixed_freqs = wide(pos_embed_sincos.get_mixed_freqs)
+Gemma4RotaryEmbedding2D.forward = turn
+
+
+def eva(**kwargs):
+    return Eva(img_size=24, patch_size=8, num_classes=10, class_token=True, global_pool="token", attn_type="rope", use_rot_pos_emb=True, **kwargs)
+
+
+def naflex(**kwargs):
+    cfg = dict(patch_size=8, embed_dim=24, depth=2, num_heads=3, drop_path_rate=0.2)
+    return NaFlexVit(NaFlexVitCfg(**cfg | kwargs), num_classes=10)
+
+
+def language(make, **kwargs):
+    return make(patch_size=8, embed_dim=24, depth=2, num_heads=3, num_classes=10, drop_path_rate=0.2, **kwargs)
+
+
+RADIO = dict(class_token=True, global_pool="token", final_norm=False, reg_tokens=2, pos_embed_interp_mode="bilinear", pos_embed_antialias=False)
+VARIANTS = {
+    "hieradet_narrow": (lambda: HieraDet(num_classes=10, embed_dim=8, num_heads=2, stages=(1, 1, 2, 1), window_spec=(8, 4, 6, 3),
+                                         global_att_blocks=(3,), global_pos_size=(5, 5), drop_path_rate=0.2), 3, 64),
+}
+
+# Whole nets: arguments, batch, size. Those of larger images are judged with smaller ones.
+TIMM = {
+    **{f"sam2_hiera_{size}": ({}, 1, 224) for size in ("tiny", "small", "base_plus")},
+    "sam2_hiera_large": ({}, 1, 256),
+}
+
+# Products resize places here, or pick them in timm; Sapiens2's images are no squares there.
+UNCOUNTED = {name for name in TIMM if name.startswith(("sam2_", "naflexvit_", "gemma4_")) or name.endswith("sapiens2")}
