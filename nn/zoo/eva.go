@@ -136,7 +136,7 @@ func (v Eva) Build(builder *nn.Builder, x *G.Node) *G.Node {
 		all = append(all, b.Expand("class", b.embedding(timmNames.class, 1, v.Width), n, 1, v.Width))
 	}
 	if v.Registers > 0 {
-		more := b.embedding(registers, v.Registers, v.Width)
+		more := b.embedding(timmNames.registers, v.Registers, v.Width)
 		all = append(all, b.Expand("registers", more, n, v.Registers, v.Width))
 	}
 	located := func(y *G.Node) *G.Node { return y }
@@ -270,7 +270,7 @@ func (v Eva) perceptron(b layer, name string, x *G.Node, n int) *G.Node {
 // evaInitial is the initial distribution of a parameter, also of BEiT. The last layers of branches start the smaller
 // the deeper they are.
 func evaInitial(p nn.Param) nn.Init {
-	deviation, block := .02, 0
+	deviation := .02
 	switch {
 	case len(p.Shape) == 4:
 		return nn.FanInUniform(p.Shape[1:].Size())
@@ -280,10 +280,17 @@ func evaInitial(p nn.Param) nn.Init {
 		return p.Init
 	case strings.HasPrefix(p.Name, timmNames.head):
 		deviation *= .001
-	case strings.HasSuffix(p.Name, ".attn.proj.weight"), strings.HasSuffix(p.Name, ".fc2.weight"):
-		if _, err := fmt.Sscanf(p.Name, timmNames.block, &block); err == nil {
-			deviation /= math.Sqrt(2 * float64(block+1))
-		}
 	}
-	return nn.Init{Distribution: nn.Normal, Scale: deviation}
+	return deeper(p, nn.Init{Distribution: nn.Normal, Scale: deviation})
+}
+
+// deeper is the initial distribution x of a parameter of a block, smaller the deeper it is for the last layers of
+// branches.
+func deeper(p nn.Param, x nn.Init) nn.Init {
+	block, rest := 0, ""
+	if _, err := fmt.Sscanf(p.Name, timmNames.block+"%s", &block, &rest); err == nil &&
+		(rest == timmNames.proj+".weight" || rest == timmNames.contract+".weight") {
+		x.Scale /= math.Sqrt(2 * float64(block+1))
+	}
+	return x
 }

@@ -149,6 +149,7 @@ func TestOptions(t *testing.T) {
 			"zoo.HieraDet.Windows is [8 4 7 7]: must be even but for the last"},
 		{zoo.HieraDet{Width: 8, Heads: 1, Blocks: [4]int{1, 1, 1, 1}, Windows: [4]int{12, 4, 2, 1}},
 			"images of 64×64 pixels: height and width must be multiples of 48: choose an input size of 48 or 96"},
+		{zoo.ViT{Patch: 8, Width: 24, Heads: 3, NaFlex: &zoo.NaFlex{}}, "zoo.NaFlex.Grid is 0: must be at least 1"},
 		{zoo.FastViT{Blocks: []int{1, 1, 1, 1}, Channels: []int{8, 8, 8, 24}, MLPRatio: 3, Attention: 1},
 			"zoo.FastViT.Channels is [8 8 8 24]: must be divisible by 32 in stages of attention"},
 		{zoo.FastViT{Blocks: []int{1, 1, 1, 1}, Channels: []int{8, 16, 24, 24}, MLPRatio: 3},

@@ -57,12 +57,20 @@ RADIO = dict(class_token=True, global_pool="token", final_norm=False, reg_tokens
 VARIANTS = {
     "hieradet_narrow": (lambda: HieraDet(num_classes=10, embed_dim=8, num_heads=2, stages=(1, 1, 2, 1), window_spec=(8, 4, 6, 3),
                                          global_att_blocks=(3,), global_pos_size=(5, 5), drop_path_rate=0.2), 3, 64),
+    "naflexvit_narrow": (lambda: naflex(global_pool="map", act_layer="gelu_tanh", reg_tokens=1, pos_embed_grid_size=(2, 2), init_values=0.2), 3, 24),
+    "naflexvit_parfac_narrow": (lambda: naflex(global_pool="avg", reg_tokens=2, pos_embed_grid_size=(4, 4), pos_embed="factorized",
+                                               pos_embed_ar_preserving=True), 3, 24),
+    "naflexvit_radio_narrow": (lambda: naflex(pos_embed_grid_size=(5, 5), pos_embed_align_corners=True, **RADIO), 3, 24),
 }
 
 # Whole nets: arguments, batch, size. Those of larger images are judged with smaller ones.
 TIMM = {
     **{f"sam2_hiera_{size}": ({}, 1, 224) for size in ("tiny", "small", "base_plus")},
     "sam2_hiera_large": ({}, 1, 256),
+    **{f"naflexvit_{size}": ({}, 1, 224) for size in (
+        "base_patch16_gap", "base_patch16_par_gap", "base_patch16_parfac_gap", "base_patch16_siglip", "so400m_patch16_siglip",
+        "base_patch16_radio_v3", "large_patch16_radio_v3", "huge_patch16_radio_v3", "giant_patch16_radio_v3", "so400m_patch16_radio_v4",
+        "huge_patch16_radio_v4")},
 }
 
 # Products resize places here, or pick them in timm; Sapiens2's images are no squares there.

@@ -6,8 +6,21 @@ import (
 )
 
 func init() {
+	naFlex := zoo.ViT{Patch: 8, Width: 24, Depth: 2, Heads: 3}
+	attended, mean, radio := naFlex, naFlex, naFlex
+	attended.NaFlex, attended.AttentionPool, attended.GELUTanh = &zoo.NaFlex{Grid: 2}, true, true
+	attended.Registers, attended.LayerScale = 1, .2
+	mean.NaFlex, mean.Mean, mean.NormMean, mean.Registers = &zoo.NaFlex{Grid: 4, Factorized: true}, true, true, 2
+	radio.NaFlex, radio.NoNorm = &zoo.NaFlex{Grid: 5, Linear: true, NoAntialias: true, Corners: true}, true
+	radio.Registers = 2
 	register(map[string]nn.Architecture{
 		"hieradet_narrow": dropping(0, .2, like("sam2_hiera_tiny", zoo.HieraDet{Width: 8, Heads: 2,
 			Blocks: [4]int{1, 1, 2, 1}, Windows: [4]int{8, 4, 6, 3}, Global: []int{3}, Grid: 5}.Build)),
+		"naflexvit_narrow":        likeNaFlex("naflexvit_base_patch16_siglip", attended),
+		"naflexvit_parfac_narrow": likeNaFlex("naflexvit_base_patch16_parfac_gap", mean),
+		"naflexvit_radio_narrow":  likeNaFlex("naflexvit_base_patch16_radio_v3", radio),
 	})
 }
+
+// likeNaFlex is like, with drops.
+func likeNaFlex(name string, v zoo.ViT) nn.Architecture { return dropping(0, .2, like(name, v.Build)) }
