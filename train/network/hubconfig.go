@@ -159,6 +159,9 @@ func kind(net string) string {
 // rival is a net whose tensors have the names and shapes of another's.
 type rival struct{ net, by string } // by is the difference of their layers
 
+// headInput is a difference of DINOv3's nets: the mean of the patches, or the class token.
+const headInput = "input of the head"
+
 // rivals are those of kinds of nets.
 var rivals = map[string]rival{
 	"vit_base_patch16_gap":             {"vit_base_patch16_siglip_gap_224", "number of heads"},
@@ -171,6 +174,12 @@ var rivals = map[string]rival{
 	"mobilenetv4_conv_blur_medium":     {"mobilenetv4_conv_medium", "way of taking strides"},
 	"mobilenetv4_conv_large":           {"mobilenetv4_conv_aa_large", "way of taking strides"},
 	"mobilenetv4_conv_aa_large":        {"mobilenetv4_conv_large", "way of taking strides"},
+	"vit_small_patch16_lingbot":        {"vit_small_patch16_dinov3_qkvb", headInput},
+	"vit_base_patch16_lingbot":         {"vit_base_patch16_dinov3_qkvb", headInput},
+	"vit_large_patch16_lingbot":        {"vit_large_patch16_dinov3_qkvb", headInput},
+	"vit_small_patch16_dinov3_qkvb":    {"vit_small_patch16_lingbot", headInput},
+	"vit_base_patch16_dinov3_qkvb":     {"vit_base_patch16_lingbot", headInput},
+	"vit_large_patch16_dinov3_qkvb":    {"vit_large_patch16_lingbot", headInput},
 }
 
 // windowed finds timm's Swin transformers V2, whose tensors are the same for all windows: group 1 is the size.
@@ -238,7 +247,8 @@ func (n *Network) sameNet(f *statedict.File, l Meta) (doubt string, err error) {
 		alike   bool
 		weights string // for other layers
 	}{
-		{by != "" && other != "" && l.Model == "", "those of " + other + ", with another " + by + "," + same},
+		{by != "" && other != "" && l.Model == "" && (by != headInput || has("reg_token")),
+			"those of " + other + ", with another " + by + "," + same},
 		{windowed.MatchString(n.arch), "those for other windows" + same},
 		{smoothed.MatchString(n.arch), "those of " + unsmoothed(n.arch) + ", which has strides," + same},
 		{timms.MatchString(n.arch) && has("conv_stem.weight"), "those of " + other + same + ", and need its layers"},

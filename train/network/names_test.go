@@ -94,6 +94,9 @@ func TestNamesOfAuthors(t *testing.T) {
 		{`norm_pre`, "ln_pre"}, {`^norm`, "ln_post"}, {`\.norm([12])`, ".ln_$1"}, {`gamma_([12])`, "ls_$1.gamma"},
 		{`^blocks`, "transformer.resblocks"}, {`^cls_token`, "class_embedding"}, {`^pos_embed`, "positional_embedding"},
 		{`patch_embed\.proj`, "conv1"}}
+	sapiens := [][2]string{{`^head.*`, ""}, {`reg_token`, "storage_tokens"}, {`(patch_embed\.proj)`, "${1}ection"},
+		{`attn\.([qkv])_proj`, "attn.w$1"}, {`gamma_1`, "attn.gamma.weight"}, {`mlp\.fc1`, "ffn.w12"},
+		{`mlp\.fc2`, "ffn.w3"}, {`\.norm([12])\.`, ".ln$1."}, {`^norm`, "ln1"}}
 	beside := append(slices.Clone(encoder), [2]string{`^`, "visual."})
 	for _, c := range []struct {
 		net   string
@@ -107,6 +110,7 @@ func TestNamesOfAuthors(t *testing.T) {
 		{"vit_pe_core_tiny_patch16_384", beside, "visual.proj"},
 		{"vit_pe_core_tiny_patch16_384", encoder, "proj"},
 		{"vit_pe_lang_large_patch14_448", encoder, "proj"},
+		{"vit_base_patch16_sapiens2", sapiens, "mask_token"},
 	} {
 		m, err := nn.Build(c.net, nn.Config{Batch: 1, Mode: nn.Eval})
 		if err != nil {

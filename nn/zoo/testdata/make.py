@@ -103,7 +103,7 @@ def rotations(rope, shape):
     grid = torch.meshgrid(*axes, indexing="ij")
     grid = grid[::-1] if rope.grid_indexing == "xy" else grid
     angles = (torch.stack(grid, -1)[..., None] / periods).flatten(-2).flatten(0, 1)
-    angles = torch.cat([angles, angles], -1) if dinov3 else angles.repeat_interleave(2, -1)
+    angles = torch.cat([angles, angles], -1) if rope.rotate_half else angles.repeat_interleave(2, -1)
     return torch.cat([angles.sin(), angles.cos()], -1)
 
 

@@ -57,6 +57,12 @@ RADIO = dict(class_token=True, global_pool="token", final_norm=False, reg_tokens
 VARIANTS = {
     "hieradet_narrow": (lambda: HieraDet(num_classes=10, embed_dim=8, num_heads=2, stages=(1, 1, 2, 1), window_spec=(8, 4, 6, 3),
                                          global_att_blocks=(3,), global_pos_size=(5, 5), drop_path_rate=0.2), 3, 64),
+    "vit_rope_mixed_narrow": (lambda: eva(embed_dim=24, depth=2, num_heads=3, init_values=1e-5, no_embed_class=True, rope_grid_indexing="xy",
+                                          rope_temperature=10.0, rope_type="mixed"), 3, 24),
+    "sapiens2_narrow": (lambda: eva(embed_dim=32, depth=3, num_heads=4, num_kv_heads=(4, 2, 4), qkv_fused=False, qk_norm=True, swiglu_mlp=True,
+                                    mlp_ratio=2.0, init_values=0.5, attn_only_layer_scale=True, rope_type="dinov3", rope_temperature=100,
+                                    rope_rotate_half=True, use_abs_pos_emb=False, num_reg_tokens=2, use_fc_norm=False,
+                                    norm_layer=partial(RmsNorm, eps=1e-6)), 3, 24),
     "naflexvit_narrow": (lambda: naflex(global_pool="map", act_layer="gelu_tanh", reg_tokens=1, pos_embed_grid_size=(2, 2), init_values=0.2), 3, 24),
     "naflexvit_parfac_narrow": (lambda: naflex(global_pool="avg", reg_tokens=2, pos_embed_grid_size=(4, 4), pos_embed="factorized",
                                                pos_embed_ar_preserving=True), 3, 24),
@@ -67,6 +73,9 @@ VARIANTS = {
 TIMM = {
     **{f"sam2_hiera_{size}": ({}, 1, 224) for size in ("tiny", "small", "base_plus")},
     "sam2_hiera_large": ({}, 1, 256),
+    **{f"vit_{size}_patch16_rope_{kind}_224": ({}, 1, 224) for size in ("small", "base", "large") for kind in ("mixed", "mixed_ape")},
+    **{f"vit_{size}_patch16_lingbot": ({"img_size": 224}, 1, 224) for size in ("small", "base", "large", "giant")},
+    **{f"vit_{size}_patch16_sapiens2": ({"img_size": 224, "rope_rescale_coords": 1.0}, 1, 224) for size in ("base", "large", "huge", "giant", "5b")},
     **{f"naflexvit_{size}": ({}, 1, 224) for size in (
         "base_patch16_gap", "base_patch16_par_gap", "base_patch16_parfac_gap", "base_patch16_siglip", "so400m_patch16_siglip",
         "base_patch16_radio_v3", "large_patch16_radio_v3", "huge_patch16_radio_v3", "giant_patch16_radio_v3", "so400m_patch16_radio_v4",
