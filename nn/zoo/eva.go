@@ -87,6 +87,9 @@ type Eva struct {
 	AttentionDropout float64
 
 	Eps float64 // is added to the variances of layer normalisations; 0 means 1e-6; norm_layer's eps
+
+	tanh      bool // GELU is approximated by tanh
+	noMLPBias bool // perceptrons have no biases
 }
 
 // of makes a the architecture of the net.
@@ -341,16 +344,22 @@ func (v Eva) qkv(b layer, name string) []*G.Node {
 
 // perceptron is that of a block.
 func (v Eva) perceptron(b layer, name string, x *G.Node, n int) *G.Node {
-	if v.SwiGLU {
-		x = b.swiGLU(name, x, v.Hidden, v.SeparateMLP || v.ScaleMLP, b.Linear)
-	} else {
-		x = b.GELU(name+".gelu", b.Linear(name+".fc1", x, v.Hidden))
+	linear := func(name string, x *G.Node, out int) *G.Node {
+		return ViT{NoLinearBias: v.noMLPBias}.linear(b, name, x, out)
+	}
+	switch {
+	case v.SwiGLU:
+		x = b.swiGLU(name, x, v.Hidden, v.SeparateMLP || v.ScaleMLP, linear)
+	case v.tanh:
+		x = b.GELUTanh(name+".gelu", linear(name+".fc1", x, v.Hidden))
+	default:
+		x = b.GELU(name+".gelu", linear(name+".fc1", x, v.Hidden))
 	}
 	x = b.rowDropout(name+".drop1", x, n, v.Dropout)
 	if v.ScaleMLP {
 		x = v.norm(b, name+".norm", x)
 	}
-	return b.rowDropout(name+".drop2", b.Linear(name+".fc2", x, v.Width), n, v.Dropout)
+	return b.rowDropout(name+".drop2", linear(name+".fc2", x, v.Width), n, v.Dropout)
 }
 
 // evaInitial is the initial distribution of a parameter, also of BEiT. The last layers of branches start the smaller

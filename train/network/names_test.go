@@ -97,6 +97,7 @@ func TestNamesOfAuthors(t *testing.T) {
 	sapiens := [][2]string{{`^head.*`, ""}, {`reg_token`, "storage_tokens"}, {`(patch_embed\.proj)`, "${1}ection"},
 		{`attn\.([qkv])_proj`, "attn.w$1"}, {`gamma_1`, "attn.gamma.weight"}, {`mlp\.fc1`, "ffn.w12"},
 		{`mlp\.fc2`, "ffn.w3"}, {`\.norm([12])\.`, ".ln$1."}, {`^norm`, "ln1"}}
+	inner := [][2]string{{`^head.*`, ""}, {`^encoder\.`, ""}}
 	beside := append(slices.Clone(encoder), [2]string{`^`, "visual."})
 	for _, c := range []struct {
 		net   string
@@ -111,6 +112,8 @@ func TestNamesOfAuthors(t *testing.T) {
 		{"vit_pe_core_tiny_patch16_384", encoder, "proj"},
 		{"vit_pe_lang_large_patch14_448", encoder, "proj"},
 		{"vit_base_patch16_sapiens2", sapiens, "mask_token"},
+		{"qwen3_vit_88m", inner, "merger.fc1.weight"},
+		{"deepseek_vit_412m", inner, "aligner.fc1.weight"},
 	} {
 		m, err := nn.Build(c.net, nn.Config{Batch: 1, Mode: nn.Eval})
 		if err != nil {

@@ -109,6 +109,7 @@ def rotations(rope, shape):
 
 def rotate(model):
     """Replaces rotary embeddings, after a comparison, by such with float64."""
+    model = getattr(model, "encoder", model)
     rope = getattr(model, "rope", None)
     if not isinstance(rope, (RotaryEmbeddingCat, RotaryEmbeddingDinoV3)):
         return
@@ -127,7 +128,7 @@ def fill(model):
         for name, x in model.state_dict().items():
             if name.endswith("relative_coords_table"):
                 x.copy_(offsets(x.shape[1:3]))
-            elif x.is_floating_point():  # else a number of batches, or indices
+            elif x.is_floating_point() and ".std_" not in name:  # else a number of batches, indices, or what the head does not take
                 x.copy_(value(k, name, tuple(x.shape)))
                 k += 1
 

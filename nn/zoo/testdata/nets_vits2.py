@@ -67,6 +67,10 @@ VARIANTS = {
     "naflexvit_parfac_narrow": (lambda: naflex(global_pool="avg", reg_tokens=2, pos_embed_grid_size=(4, 4), pos_embed="factorized",
                                                pos_embed_ar_preserving=True), 3, 24),
     "naflexvit_radio_narrow": (lambda: naflex(pos_embed_grid_size=(5, 5), pos_embed_align_corners=True, **RADIO), 3, 24),
+    "qwen3_vit_narrow": (lambda: language(Qwen3VitClassifier, img_size=32, mlp_ratio=2.0, pos_embed_grid_size=3, encoder_pool="merge",
+                                          out_features=20), 3, 32),
+    "deepseek_vit_narrow": (lambda: language(DeepseekVitClassifier, img_size=32, mlp_ratio=1.5, encoder_pool="align", out_features=20), 3, 32),
+    "gemma4_vit_narrow": (lambda: language(Gemma4VitClassifier, head_dim=8, intermediate_size=36, position_embedding_size=9, standardize=True), 3, 24),
 }
 
 # Whole nets: arguments, batch, size. Those of larger images are judged with smaller ones.
@@ -80,6 +84,9 @@ TIMM = {
         "base_patch16_gap", "base_patch16_par_gap", "base_patch16_parfac_gap", "base_patch16_siglip", "so400m_patch16_siglip",
         "base_patch16_radio_v3", "large_patch16_radio_v3", "huge_patch16_radio_v3", "giant_patch16_radio_v3", "so400m_patch16_radio_v4",
         "huge_patch16_radio_v4")},
+    **{f"qwen3_vit_{size}{kind}": ({"img_size": 224}, 1, 224) for size in ("88m", "306m", "416m") for kind in ("", "_merge")},
+    **{f"deepseek_vit_412m{kind}": ({"img_size": 126}, 1, 126) for kind in ("", "_align")},
+    "gemma4_vit_570m": ({}, 1, 96),
 }
 
 # Products resize places here, or pick them in timm; Sapiens2's images are no squares there.

@@ -24,6 +24,12 @@ func init() {
 		"naflexvit_narrow":        likeNaFlex("naflexvit_base_patch16_siglip", attended),
 		"naflexvit_parfac_narrow": likeNaFlex("naflexvit_base_patch16_parfac_gap", mean),
 		"naflexvit_radio_narrow":  likeNaFlex("naflexvit_base_patch16_radio_v3", radio),
+		"qwen3_vit_narrow": sized(32, dropping(0, .2, like("qwen3_vit_88m", zoo.LanguageViT{Patch: 8, Width: 24, Depth: 2,
+			Heads: 3, Hidden: 48, Grid: 3, Projector: 20}.Build))),
+		"deepseek_vit_narrow": sized(32, dropping(0, .2, like("deepseek_vit_412m", zoo.LanguageViT{Patch: 8, Width: 24,
+			Depth: 2, Heads: 3, Hidden: 36, DeepSeek: true, Projector: 20}.Build))),
+		"gemma4_vit_narrow": dropping(0, .2, like("gemma4_vit_570m", zoo.GemmaViT{Patch: 8, Width: 24, Depth: 2, Heads: 3,
+			Hidden: 36, Places: 9, Standard: true}.Build)),
 	})
 }
 
