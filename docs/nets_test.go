@@ -86,7 +86,7 @@ timm's. ~go test ./nn/zoo~ compares parameters, GFLOP and preparation with those
 	if !ok {
 		t.Fatalf("README.md lacks %q or %q", first, last)
 	}
-	count := fmt.Sprintf("lists %d nets", len(nn.Architectures()))
+	count := fmt.Sprintf("lists %s nets", text.Thousands(len(nn.Architectures())))
 	if !listed.MatchString(before) {
 		t.Fatalf("README.md does not say that rna models %s", count)
 	}
@@ -114,13 +114,13 @@ func TestTimm(t *testing.T) {
 			here++
 		}
 	}
-	if want := fmt.Sprintf("%d of the %s", here, text.Thousands(len(names))); !strings.Contains(read(t, "../README.md"), want) {
+	if want := fmt.Sprintf("%s of the %s", text.Thousands(here), text.Thousands(len(names))); !strings.Contains(read(t, "../README.md"), want) {
 		t.Errorf("README.md does not say %q", want)
 	}
 }
 
 // listed is README.md's number of nets.
-var listed = regexp.MustCompile(`lists \d+ nets`)
+var listed = regexp.MustCompile(`lists [\d,]+ nets`)
 
 // families are README.md's lines about the families with the given numbers of nets, and about their parameters.
 func families(counts map[string]int, parameters []int) (lines string) {

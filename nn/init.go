@@ -13,6 +13,7 @@ type Init struct {
 	Distribution Distribution
 	Scale        float64 // standard deviation, bound or value
 	Mean         float64 // of Normal and Uniform
+	Row          int     // of Frequencies: values that share an angle
 
 	Second *Init // of the second half of the values; nil means the same
 
@@ -30,6 +31,11 @@ const (
 	Constant Distribution = iota // all Scale
 	Normal                       // mean Mean, standard deviation Scale
 	Uniform                      // in [Mean−Scale, Mean+Scale)
+
+	// Frequencies are vectors of the plane: their first elements are the first half of the values, their second elements
+	// the other. Those of a row of values decrease as Scale to the power of −2k/Row, for k from 0 to Row/2−1, in a random
+	// direction, and those of the row's second half are perpendicular (Heo et al. 2024).
+	Frequencies
 )
 
 func (i Init) String() string {
@@ -54,6 +60,8 @@ func (i Init) String() string {
 			return fmt.Sprintf("uniform from %.6g to %.6g", i.Mean-i.Scale, i.Mean+i.Scale)
 		}
 		return fmt.Sprintf("uniform in ±%.6g", i.Scale)
+	case Frequencies:
+		return fmt.Sprintf("frequencies by powers of %.6g, in random directions", i.Scale)
 	}
 	return fmt.Sprintf("distribution %d, scale %g", i.Distribution, i.Scale)
 }
@@ -72,8 +80,11 @@ func FanInUniform(fanIn int) Init {
 
 // fill writes the values of the stream (seed, name) into dst, a []float32 or []float64.
 func (i Init) fill(dst any, seed uint64, name string) error {
-	if i.Distribution > Uniform {
+	if i.Distribution > Frequencies {
 		return fmt.Errorf("unknown distribution %d", i.Distribution)
+	}
+	if i.Distribution == Frequencies && (i.Row < 2 || i.Row%2 > 0) {
+		return fmt.Errorf("frequencies by rows of %d values: their number must be even", i.Row)
 	}
 	if second := i.Second; second != nil {
 		i.Second = nil
@@ -103,10 +114,27 @@ func (i Init) fill(dst any, seed uint64, name string) error {
 const fillPiece = 1 << 16
 
 func fillInit[T float32 | float64](i Init, d []T, s uint64) {
+	if i.Distribution == Frequencies {
+		fillFrequencies(i, d, s)
+		return
+	}
 	parallel.For((len(d)+fillPiece-1)/fillPiece, parallel.Cores(), func(_, k int) {
 		lo := k * fillPiece
 		drawInit(i, d[lo:min(lo+fillPiece, len(d))], s, uint64(lo))
 	})
+}
+
+// fillFrequencies writes Frequencies.
+func fillFrequencies[T float32 | float64](i Init, d []T, s uint64) {
+	n, half := len(d)/2, i.Row/2
+	for k := range n {
+		angle := 2 * math.Pi * uniform(s, uint64(k/i.Row))
+		length := math.Pow(i.Scale, -float64(k%half)/float64(half))
+		if k%i.Row >= half {
+			angle += math.Pi / 2
+		}
+		d[k], d[n+k] = T(length*math.Cos(angle)), T(length*math.Sin(angle))
+	}
 }
 
 // drawInit writes the values from the given number on.

@@ -177,6 +177,10 @@ func TestFillErrors(t *testing.T) {
 	if err := odd.Fill(op.New(op.T(op.Float32, 1)), 1); err == nil {
 		t.Error("an unknown distribution is no error")
 	}
+	odd.Init = Init{Distribution: Frequencies, Row: 3}
+	if err := odd.Fill(op.New(op.T(op.Float32, 1)), 1); err == nil || !strings.Contains(err.Error(), "rows of 3 values") {
+		t.Errorf("frequencies by rows of 3 values: %v", err)
+	}
 	for _, x := range []op.Tensor{op.New(op.T(op.Float32, 3, 2)), op.New(op.T(op.Int32, 2, 3))} {
 		if err := p.Fill(x, 1); err == nil || !strings.Contains(err.Error(), "fc.weight") {
 			t.Errorf("filling %v gives %v", x.Type(), err)
@@ -234,5 +238,33 @@ func TestInitOfHalves(t *testing.T) {
 	}
 	if want := "normal, standard deviation 0.5, in the second half constant 3"; i.String() != want {
 		t.Errorf("%s, want %s", i, want)
+	}
+}
+
+// Frequencies decrease along half a row, in one direction; those of the other half are perpendicular. Rows differ.
+func TestFrequencies(t *testing.T) {
+	p := &Param{Name: "a", Shape: op.Shape{2, 3, 8}, Init: Init{Distribution: Frequencies, Scale: 16, Row: 8}}
+	v := filled(t, p, 1)
+	x, y := v[:24], v[24:]
+	angles := map[float64]bool{}
+	for row := range 3 {
+		x, y := x[8*row:][:8], y[8*row:][:8]
+		angle := math.Atan2(y[0], x[0])
+		angles[angle] = true
+		for k := range 4 {
+			length := math.Pow(16, -float64(k)/4)
+			sin, cos := math.Sincos(angle)
+			for i, want := range map[int][2]float64{k: {cos, sin}, k + 4: {-sin, cos}} {
+				if math.Abs(x[i]-length*want[0])+math.Abs(y[i]-length*want[1]) > 1e-12 {
+					t.Errorf("row %d has (%g, %g) at %d, want %g times %v", row, x[i], y[i], i, length, want)
+				}
+			}
+		}
+	}
+	if len(angles) != 3 {
+		t.Errorf("angles %v", angles)
+	}
+	if want := "frequencies by powers of 16, in random directions"; p.Init.String() != want {
+		t.Errorf("%v, want %s", p.Init, want)
 	}
 }

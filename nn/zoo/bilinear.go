@@ -16,7 +16,8 @@ func (b layer) bilinear(name string, x *G.Node, height, width int, corners bool)
 	if rows == height && columns == width {
 		return x
 	}
-	return b.resample(name, x, interpolation(rows, height, corners), interpolation(columns, width, corners))
+	p := resizing{corners: corners}
+	return b.resample(name, x, p.matrix(rows, height), p.matrix(columns, width))
 }
 
 // resample multiplies the columns of images x by a matrix [height,extent], and their rows by one [width,extent].
@@ -45,24 +46,6 @@ func pooling(from, to int) op.Tensor {
 		for k := first; k < behind; k++ {
 			m.Data.([]float64)[i*from+k] = 1 / float64(behind-first)
 		}
-	}
-	return m
-}
-
-// interpolation is the matrix [to,from] that gives to points on a line from those at equal distances. With corners the
-// first and the last points are the same, else the ends half a distance beyond them are.
-func interpolation(from, to int, corners bool) op.Tensor {
-	m := op.New(op.T(op.Float64, to, from))
-	w := m.Data.([]float64)
-	for i := range to {
-		at := max(0, (float64(i)+.5)*float64(from)/float64(to)-.5)
-		if corners {
-			at = float64(i) * float64(from-1) / float64(max(to-1, 1))
-		}
-		k := min(int(at), from-1)
-		part := at - float64(k)
-		w[i*from+k] += 1 - part
-		w[i*from+min(k+1, from-1)] += part
 	}
 	return m
 }

@@ -2,7 +2,6 @@ package zoo
 
 import (
 	"fmt"
-	"math"
 	"strings"
 
 	G "gorgonia.org/gorgonia"
@@ -111,7 +110,7 @@ func (o CrossViT) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	for i := range rows {
 		name, image := fmt.Sprintf("patch_embed.%d.proj", i), x
 		if i == 1 && small != size {
-			m := cubicMatrix(size, small)
+			m := resizing{cubic: true}.matrix(size, small)
 			image = b.resample("small", x, m, m)
 		}
 		y := o.patches(b, name, image, i)
@@ -215,25 +214,6 @@ func (o CrossViT) fuse(b layer, name string, class, rows *G.Node, n int, drop fl
 	k, v := b.Linear(name+".attn.wk", y, c), b.Linear(name+".attn.wv", y, c)
 	y = b.Linear(name+".attn.proj", b.Attention(name+".attention", q, k, v, n, nn.Attention{Heads: o.Heads}), c)
 	return b.Add(name+".add", b.StochasticDepth(name+".drop_path", y, drop), class)
-}
-
-// cubicMatrix is the matrix [to,from] that resizes a line by cubic polynomials, as PyTorch's interpolate does.
-func cubicMatrix(from, to int) op.Tensor {
-	const a = -.75
-	m := op.New(op.T(op.Float64, to, from))
-	for i := range to {
-		at := float64(from)/float64(to)*(float64(i)+.5) - .5
-		first := int(math.Floor(at))
-		for k := first - 1; k <= first+2; k++ {
-			x := math.Abs(float64(k) - at)
-			v := (((x-5)*x+8)*x - 4) * a
-			if x <= 1 {
-				v = ((a+2)*x-(a+3))*x*x + 1
-			}
-			m.Data.([]float64)[i*from+min(max(k, 0), from-1)] += v
-		}
-	}
-	return m
 }
 
 // crossViTInitial is the initial distribution of a parameter. Convolutions start as PyTorch's.

@@ -31,6 +31,10 @@ type Eva struct {
 	// ref_feat_shape. Those of DINOv3 are scaled otherwise.
 	Grid int
 
+	// Mixed has trained frequencies of rotation by the row and by the column, for each block and pair of elements:
+	// timm's rope_type="mixed". They start at random angles, and decrease as Temperature says.
+	Mixed bool
+
 	NoRope      bool    // no rotary positions: timm's use_rot_pos_emb=False
 	Temperature float64 // base of the periods of rotary positions; 0 means 10,000, or 100 with DINOv3: rope_temperature
 	Offset      float64 // number of the first row and column; 0 with DINOv3: timm's rope_grid_offset
@@ -58,7 +62,16 @@ type Eva struct {
 	SeparateQKV bool // queries, keys and values have a matrix each: timm's qkv_fused=False
 
 	BiasedKeys bool // keys have a bias, too: timm's attn_type="rope"
+	NormKeys   bool // queries and keys of heads are normalised, with SeparateQKV and BiasedKeys: timm's qk_norm
+
+	// KeyHeads are the heads of keys and values, with NormKeys, but in the first and last FullBlocks, in which all heads
+	// have keys; 0 means Heads: timm's num_kv_heads.
+	KeyHeads, FullBlocks int
+
 	ScaleHeads bool // results of heads are normalised: timm's scale_attn_inner
+
+	RMSNorm     bool // rows are divided by their root mean square instead of normalised: norm_layer=RmsNorm
+	ScaleBranch bool // with LayerScale, attention has factors, perceptrons none: timm's attn_only_layer_scale
 
 	SwiGLU      bool // the hidden layer is a product with SiLU of another's: timm's swiglu_mlp
 	SeparateMLP bool // both have a matrix each, also with ScaleMLP: timm's swiglu_align_to above 0
@@ -74,6 +87,9 @@ type Eva struct {
 	AttentionDropout float64
 
 	Eps float64 // is added to the variances of layer normalisations; 0 means 1e-6; norm_layer's eps
+
+	tanh      bool // GELU is approximated by tanh
+	noMLPBias bool // perceptrons have no biases
 }
 
 // of makes a the architecture of the net.
@@ -105,7 +121,7 @@ func (v Eva) first() int {
 func (v Eva) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	b := layer{builder}
 	b.options("Eva", v).least(1, "Patch", "Width", "Heads").
-		least(0, "Depth", "Hidden", "Grid", "Registers", "LayerScale", "Eps").
+		least(0, "Depth", "Hidden", "Grid", "Registers", "LayerScale", "Eps", "KeyHeads", "FullBlocks").
 		multiple("Width", "Heads").that(v.Width/max(v.Heads, 1)%4 == 0, "Width", "divisible by 4·Heads").
 		that(!v.DINOv3 || v.Grid == 0, "Grid", "0 with DINOv3").
 		least(0, "Temperature", "Offset", "AttentionPool").
@@ -116,7 +132,14 @@ func (v Eva) Build(builder *nn.Builder, x *G.Node) *G.Node {
 		that(v.Width%max(v.AttentionPool, 1) == 0, "AttentionPool", "0 or a divisor of Width").
 		that(!v.NoNorm || !v.Token && v.AttentionPool == 0, "NoNorm", "false with Token or AttentionPool").
 		that(!v.PostNorm || v.LayerScale == 0, "LayerScale", "0 with PostNorm").
-		that(!v.BiasedKeys || !v.NoQKVBias && !v.SeparateQKV, "BiasedKeys", "false with NoQKVBias or SeparateQKV").
+		that(!v.BiasedKeys || !v.NoQKVBias && v.SeparateQKV == v.NormKeys, "BiasedKeys",
+			"false with NoQKVBias, or SeparateQKV without NormKeys").
+		that(!v.NormKeys || v.BiasedKeys, "NormKeys", "false without BiasedKeys").
+		that(v.KeyHeads == 0 || v.NormKeys && v.Heads%max(v.KeyHeads, 1) == 0, "KeyHeads",
+			"0, or a divisor of Heads with NormKeys").
+		that(!v.Mixed || !v.DINOv3 && !v.NoRope && v.Grid == 0 && v.Offset == 0, "Mixed",
+			"false with DINOv3, NoRope, Grid or Offset").
+		that(!v.ScaleBranch || v.LayerScale > 0, "ScaleBranch", "false without LayerScale").
 		that(!v.SeparateMLP || v.SwiGLU, "SeparateMLP", "false without SwiGLU").
 		probability("Dropout", "AttentionDropout")
 	v.Depth, v.Hidden, v.Eps = cmp.Or(v.Depth, 12), cmp.Or(v.Hidden, 4*v.Width), cmp.Or(v.Eps, rowEps)
@@ -128,7 +151,10 @@ func (v Eva) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	tokens := first + height*width
 	r := rope{height: height, width: width, first: first, heads: v.Heads, head: v.Width / v.Heads,
 		centred: v.DINOv3, grid: v.Grid, temperature: v.Temperature, offset: v.Offset, columnsFirst: v.ColumnsFirst}
-	if !v.NoRope {
+	if v.DINOv3 {
+		r.apart = r.head / 2
+	}
+	if !v.NoRope && !v.Mixed {
 		r.tables(b)
 	}
 	var all []*G.Node
@@ -136,7 +162,7 @@ func (v Eva) Build(builder *nn.Builder, x *G.Node) *G.Node {
 		all = append(all, b.Expand("class", b.embedding(timmNames.class, 1, v.Width), n, 1, v.Width))
 	}
 	if v.Registers > 0 {
-		more := b.embedding(registers, v.Registers, v.Width)
+		more := b.embedding(timmNames.registers, v.Registers, v.Width)
 		all = append(all, b.Expand("registers", more, n, v.Registers, v.Width))
 	}
 	located := func(y *G.Node) *G.Node { return y }
@@ -150,6 +176,10 @@ func (v Eva) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	}
 	y := b.Conv(timmNames.patches, x, nn.Conv{Filters: v.Width, Kernel: v.Patch, Stride: v.Patch, Bias: !v.PreNorm})
 	y = b.Apply("patches", op.Tokens{}, y)
+	var frequencies *G.Node
+	if v.Mixed {
+		frequencies = v.frequencies(b)
+	}
 	if v.NoEmbedClass {
 		y = located(y)
 	}
@@ -161,10 +191,18 @@ func (v Eva) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	}
 	y = b.rowDropout(timmNames.dropPlaces, b.Reshape("rows", y, n*tokens, v.Width), n, v.Dropout)
 	if v.PreNorm {
-		y = b.LayerNorm(preNorm, y, v.Eps)
+		y = v.norm(b, preNorm, y)
 	}
+	heads := v.KeyHeads
 	for i := range v.Depth {
-		y = v.block(b, fmt.Sprintf(timmNames.block, i), y, n, r, b.Config().DropPathAt(i, v.Depth))
+		name := fmt.Sprintf(timmNames.block, i)
+		if v.Mixed {
+			r.mixed(b, name+".rope", frequencies, i, v.Depth)
+		}
+		if v.KeyHeads = heads; min(i, v.Depth-1-i) < v.FullBlocks || heads == 0 {
+			v.KeyHeads = v.Heads
+		}
+		y = v.block(b, name, y, n, r, b.Config().DropPathAt(i, v.Depth))
 	}
 	y = v.pool(b, y, n, height, width)
 	return b.Linear(timmNames.head, b.Dropout("head_drop", y, b.Config().Dropout), b.Config().Classes)
@@ -175,31 +213,51 @@ func (v Eva) pool(b layer, y *G.Node, n, height, width int) *G.Node {
 	first, tokens := v.first(), v.first()+height*width
 	if v.AttentionPool > 0 {
 		pool := ViT{Width: v.Width, Heads: v.AttentionPool, Eps: v.Eps}
-		return pool.attend(b, "attn_pool", b.LayerNorm(timmNames.norm, y, v.Eps), n)
+		return pool.attend(b, "attn_pool", v.norm(b, timmNames.norm, y), n)
 	}
 	y = b.Reshape("by_image", y, n, tokens, v.Width)
 	if v.Token {
 		y = b.Reshape("class_rows", b.Slice("class_token", y, 1, 0, 1), n, v.Width)
-		return b.LayerNorm(timmNames.norm, y, v.Eps)
+		return v.norm(b, timmNames.norm, y)
 	}
 	if first > 0 {
 		y = b.Slice("all_patches", y, 1, first, tokens)
 	}
 	if v.DINOv3 && !v.NoNorm {
-		y = b.LayerNorm(timmNames.norm, y, v.Eps)
+		y = v.norm(b, timmNames.norm, y)
 	}
 	y = b.GlobalAvgPool("pool", b.Apply("planes", op.Planes{Height: height, Width: width}, y))
 	if v.DINOv3 || v.NoNorm {
 		return y
 	}
-	return b.LayerNorm(meanNorm, y, v.Eps)
+	return v.norm(b, meanNorm, y)
 }
+
+// norm is a normalisation of rows.
+func (v Eva) norm(b layer, name string, x *G.Node) *G.Node {
+	return ViT{RMSNorm: v.RMSNorm, Eps: v.Eps}.norm(b, name, x)
+}
+
+// frequencies are those of Mixed, which have a random angle for each block and head.
+func (v Eva) frequencies(b layer) *G.Node {
+	half := v.Width / v.Heads / 2
+	return b.AddParam(nn.Param{Name: mixedFrequencies, Shape: op.Shape{2 * v.Depth, v.Heads * half},
+		Stored: op.Shape{2, v.Depth, v.Heads, half}, BiasOrNorm: true,
+		Init: nn.Init{Distribution: nn.Frequencies, Scale: cmp.Or(v.Temperature, 10_000), Row: half}})
+}
+
+// mixedFrequencies is the parameter of trained frequencies.
+const mixedFrequencies = "rope.freqs"
 
 // block adds attention(norm x) to x, then perceptron(norm y) to the sum y, for the rows x of n images; with PostNorm
 // norm(attention x), then norm(perceptron y). drop is the probability of dropping either in Train.
 func (v Eva) block(b layer, name string, x *G.Node, n int, r rope, drop float64) *G.Node {
-	gamma := b.factors(v.LayerScale, v.Width, name+".gamma_1", name+".gamma_2")
-	before := func(norm string, x *G.Node) *G.Node { return b.LayerNorm(name+norm, x, v.Eps) }
+	gammas := []string{name + ".gamma_1", name + ".gamma_2"}
+	if v.ScaleBranch {
+		gammas = gammas[:1]
+	}
+	gamma := append(b.factors(v.LayerScale, v.Width, gammas...), nil)
+	before := func(norm string, x *G.Node) *G.Node { return v.norm(b, name+norm, x) }
 	after := func(_ string, x *G.Node) *G.Node { return x }
 	if v.PostNorm {
 		before, after = after, before
@@ -213,15 +271,46 @@ func (v Eva) block(b layer, name string, x *G.Node, n int, r rope, drop float64)
 // attention is that of a block.
 func (v Eva) attention(b layer, block string, x *G.Node, n int, r rope) *G.Node {
 	name := block + ".attn"
-	y := b.Apply(name+".qkv", op.Linear{}, append([]*G.Node{x}, v.qkv(b, name)...)...)
+	var y *G.Node
+	if v.NormKeys {
+		y = v.normed(b, name, x)
+	} else {
+		y = b.Apply(name+".qkv", op.Linear{}, append([]*G.Node{x}, v.qkv(b, name)...)...)
+	}
 	if !v.NoRope {
 		y = r.rotate(b, name+".rope", y, n)
 	}
 	y = b.selfAttention(block+".attention", y, n, nn.Attention{Heads: v.Heads, Dropout: v.AttentionDropout})
 	if v.ScaleHeads {
-		y = b.LayerNorm(name+".norm", y, v.Eps)
+		y = v.norm(b, name+".norm", y)
 	}
 	return b.rowDropout(block+timmNames.dropProj, b.Linear(block+timmNames.proj, y, v.Width), n, v.Dropout)
+}
+
+// normed are queries, keys and values of the rows x, as qkv's matrix makes them, of which each head's queries and keys
+// are normalised. Neighbouring heads share keys and values if these have fewer.
+func (v Eva) normed(b layer, name string, x *G.Node) *G.Node {
+	var parts [3]*G.Node
+	head := v.Width / v.Heads
+	for i, heads := range []int{v.Heads, v.KeyHeads, v.KeyHeads} {
+		parts[i] = b.Linear(name+[]string{".q_proj", ".k_proj", ".v_proj"}[i], x, heads*head)
+	}
+	if b.Err() != nil {
+		return nil
+	}
+	rows := x.Shape()[0]
+	for i, norm := range []string{".q_norm", ".k_norm"} {
+		y := b.Reshape(name+norm+".heads", parts[i], parts[i].Shape().TotalSize()/head, head)
+		parts[i] = b.Reshape(name+norm+".rows", v.norm(b, name+norm, y), parts[i].Shape()...)
+	}
+	for i, part := range []string{".keys", ".values"} {
+		if v.KeyHeads < v.Heads { // five dimensions: devices keep values of four as images
+			y := b.Reshape(name+part+".heads", parts[i+1], 1, rows, v.KeyHeads, 1, head)
+			y = b.Expand(name+part, y, 1, rows, v.KeyHeads, v.Heads/v.KeyHeads, head)
+			parts[i+1] = b.Reshape(name+part+".rows", y, rows, v.Width)
+		}
+	}
+	return b.Concat(name+".qkv", 1, parts[:]...)
 }
 
 // qkv are the matrix that makes queries, keys and values, and the bias, which keys lack as a rule.
@@ -255,35 +344,48 @@ func (v Eva) qkv(b layer, name string) []*G.Node {
 
 // perceptron is that of a block.
 func (v Eva) perceptron(b layer, name string, x *G.Node, n int) *G.Node {
-	if v.SwiGLU {
-		x = b.swiGLU(name, x, v.Hidden, v.SeparateMLP || v.ScaleMLP, b.Linear)
-	} else {
-		x = b.GELU(name+".gelu", b.Linear(name+".fc1", x, v.Hidden))
+	linear := func(name string, x *G.Node, out int) *G.Node {
+		return ViT{NoLinearBias: v.noMLPBias}.linear(b, name, x, out)
+	}
+	switch {
+	case v.SwiGLU:
+		x = b.swiGLU(name, x, v.Hidden, v.SeparateMLP || v.ScaleMLP, linear)
+	case v.tanh:
+		x = b.GELUTanh(name+".gelu", linear(name+".fc1", x, v.Hidden))
+	default:
+		x = b.GELU(name+".gelu", linear(name+".fc1", x, v.Hidden))
 	}
 	x = b.rowDropout(name+".drop1", x, n, v.Dropout)
 	if v.ScaleMLP {
-		x = b.LayerNorm(name+".norm", x, v.Eps)
+		x = v.norm(b, name+".norm", x)
 	}
-	return b.rowDropout(name+".drop2", b.Linear(name+".fc2", x, v.Width), n, v.Dropout)
+	return b.rowDropout(name+".drop2", linear(name+".fc2", x, v.Width), n, v.Dropout)
 }
 
 // evaInitial is the initial distribution of a parameter, also of BEiT. The last layers of branches start the smaller
 // the deeper they are.
 func evaInitial(p nn.Param) nn.Init {
-	deviation, block := .02, 0
+	deviation := .02
 	switch {
 	case len(p.Shape) == 4:
 		return nn.FanInUniform(p.Shape[1:].Size())
 	case len(p.Shape) == 1 && p.Init.Distribution == nn.Uniform && !strings.HasPrefix(p.Name, timmNames.patches):
 		return nn.Init{} // a bias
-	case len(p.Shape) != 2, strings.HasSuffix(p.Name, "_bias_table"):
+	case len(p.Shape) != 2, strings.HasSuffix(p.Name, "_bias_table"), p.Name == mixedFrequencies:
 		return p.Init
 	case strings.HasPrefix(p.Name, timmNames.head):
 		deviation *= .001
-	case strings.HasSuffix(p.Name, ".attn.proj.weight"), strings.HasSuffix(p.Name, ".fc2.weight"):
-		if _, err := fmt.Sscanf(p.Name, timmNames.block, &block); err == nil {
-			deviation /= math.Sqrt(2 * float64(block+1))
-		}
 	}
-	return nn.Init{Distribution: nn.Normal, Scale: deviation}
+	return deeper(p, nn.Init{Distribution: nn.Normal, Scale: deviation})
+}
+
+// deeper is the initial distribution x of a parameter of a block, smaller the deeper it is for the last layers of
+// branches.
+func deeper(p nn.Param, x nn.Init) nn.Init {
+	block, rest := 0, ""
+	if _, err := fmt.Sscanf(p.Name, timmNames.block+"%s", &block, &rest); err == nil &&
+		(rest == timmNames.proj+".weight" || rest == timmNames.contract+".weight") {
+		x.Scale /= math.Sqrt(2 * float64(block+1))
+	}
+	return x
 }

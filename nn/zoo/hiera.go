@@ -105,23 +105,8 @@ func (o Hiera) places(b layer, height, width int) *G.Node {
 	if o.Grid == 0 {
 		return b.embedding("pos_embed", height*width, o.Width)
 	}
-	param := func(name string, side int, exempt bool) *G.Node {
-		return b.AddParam(nn.Param{Name: name, Shape: op.Shape{o.Width, side * side},
-			Stored: op.Shape{1, o.Width, side, side}, Init: nn.Init{Distribution: nn.Normal, Scale: .02}, BiasOrNorm: exempt})
-	}
-	grid, unit := param("pos_embed", o.Grid, true), param("pos_embed_win", hieraUnit, false)
-	down, across := bicubicMatrix(o.Grid, height), bicubicMatrix(o.Grid, width)
-	grid = b.Reshape("pos_embed.rows", grid, o.Width*o.Grid, o.Grid)
-	grid = b.Apply("pos_embed.columns", op.Linear{}, grid, b.Constant("pos_embed.across", across))
-	grid = b.Reshape("pos_embed.planes", grid, o.Width, o.Grid, width)
-	grid = b.Reshape("pos_embed.lines", b.Permute("pos_embed.turned", grid, 0, 2, 1), o.Width*width, o.Grid)
-	grid = b.Apply("pos_embed.down", op.Linear{}, grid, b.Constant("pos_embed.along", down))
-	grid = b.Permute("pos_embed.tokens", b.Reshape("pos_embed.resized", grid, o.Width, width, height), 2, 1, 0)
-	unit = b.Permute("pos_embed_win.turned", unit, 1, 0)
-	unit = b.Reshape("pos_embed_win.tokens", unit, 1, hieraUnit, 1, hieraUnit, o.Width)
-	unit = b.Expand("pos_embed_win.units", unit, height/hieraUnit, hieraUnit, width/hieraUnit, hieraUnit, o.Width)
-	return b.Map("pos_embed.sum", expr.Arg(0).Add(expr.Arg(1)), b.Reshape("pos_embed.all", grid, 1, height*width, o.Width),
-		b.Reshape("pos_embed_win.all", unit, 1, height*width, o.Width))
+	return windowPlaces{width: o.Width, side: o.Grid, window: hieraUnit, name: "pos_embed_win", decayed: true,
+		by: resizing{cubic: true, antialias: true}}.build(b, height, width)
 }
 
 // hieraBlock are the shapes of a block.
@@ -169,36 +154,6 @@ func (o Hiera) block(b layer, name string, x *G.Node, h hieraBlock) *G.Node {
 	x = b.rowResidual(name+".drop_path1", y, x, h.images, h.drop)
 	y = b.perceptron(name+".mlp", b.LayerNorm(name+".norm2", x, rowEps), 4*h.width)
 	return b.rowResidual(name+".drop_path2", b.gammas(name+".ls2", y, o.LayerScale), x, h.images, h.drop)
-}
-
-// bicubicMatrix is the matrix [to,from] that resizes a line by cubic polynomials to as many points or more, as
-// PyTorch's interpolate with antialias does.
-func bicubicMatrix(from, to int) op.Tensor {
-	const a = -.5
-	m := op.New(op.T(op.Float64, to, from))
-	w := m.Data.([]float64)
-	scale := float64(from) / float64(to)
-	stretch := max(scale, 1)
-	for i := range to {
-		centre, all := scale*(float64(i)+.5), 0.
-		first, behind := max(int(centre-2*stretch+.5), 0), min(int(centre+2*stretch+.5), from)
-		for k := first; k < behind; k++ {
-			x := math.Abs((float64(k) - centre + .5) / stretch)
-			v := 0.
-			switch {
-			case x < 1:
-				v = ((a+2)*x-(a+3))*x*x + 1
-			case x < 2:
-				v = (((x-5)*x+8)*x - 4) * a
-			}
-			w[i*from+k] = v
-			all += v
-		}
-		for k := range from {
-			w[i*from+k] /= all
-		}
-	}
-	return m
 }
 
 // Initial is the initial distribution of a parameter, for Architecture.Init. Nets with factors of branches start as

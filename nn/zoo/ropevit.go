@@ -2,26 +2,32 @@ package zoo
 
 import (
 	"fmt"
+	"strings"
 
 	"onlinerna/nn"
 )
 
-// Vision transformers with axial rotary positions, and the perception encoders.
+// Vision transformers with axial rotary positions or trained frequencies, and the perception encoders.
 func init() {
 	small, base, large := Eva{Width: 384, Heads: 6}, Eva{Width: 768, Heads: 12}, Eva{Width: 1024, Heads: 16, Depth: 24}
 	for _, size := range []struct {
 		name string
 		net  Eva
 	}{{"small", small}, {"base", base}, {"large", large}} {
-		for _, kind := range []string{"", "ape_"} {
+		for _, kind := range []string{"", "ape_", "mixed_", "mixed_ape_"} {
 			v := size.net
 			v.Patch, v.Token, v.BiasedKeys, v.LayerScale, v.Temperature, v.ColumnsFirst = 16, true, true, 1e-5, 100, true
-			v.NoPlaces, v.NoEmbedClass = kind == "", kind != ""
+			v.NoEmbedClass, v.Mixed = strings.HasSuffix(kind, "ape_"), strings.HasPrefix(kind, "mixed_")
+			v.NoPlaces = !v.NoEmbedClass
 			a := nn.Architecture{
 				Name:      fmt.Sprintf("vit_%s_patch16_rope_%s224", size.name, kind),
 				Summary:   fmt.Sprintf("vision transformer, %s, rotary positions", size.name),
 				Reference: "Heo et al., Rotary position embedding for vision transformer, 2024",
 				Resize:    248,
+			}
+			if v.Mixed {
+				v.Temperature = 10
+				a.Summary += " of trained frequencies"
 			}
 			if v.NoEmbedClass {
 				a.Summary += ", and trained ones"

@@ -287,7 +287,7 @@ func (j judge) steps(dev device.Device, tol tolerances, by device.Optimizer, los
 	switch {
 	case machinetest.Full():
 	case first:
-		losses = losses[:min(3, len(losses))] // whole nets have two
+		losses = losses[:min(3, len(losses))] // whole nets have fewer
 	default:
 		losses = losses[:2]
 	}

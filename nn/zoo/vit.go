@@ -124,6 +124,10 @@ type ViT struct {
 
 	NoPlaces bool // tokens have no trained places: timm's pos_embed="none"
 
+	// NaFlex gives places, names and initial values of timm's NaFlexVit, whose places are those of patches alone. Patches
+	// are products of a matrix and their pixels; nil: none of it.
+	NaFlex *NaFlex
+
 	embed   func(b layer, x *G.Node) *G.Node // makes images of patches of images; nil means a convolution
 	vitamin *ViTamin                         // its blocks have its perceptrons; only with Mean
 
@@ -134,17 +138,17 @@ type ViT struct {
 
 // vitNames are the names of parameters and layers; those inside a block follow the block's.
 type vitNames struct {
-	class, place, patches, block, norm, head                 string
+	class, registers, place, patches, block, norm, head      string
 	norm1, qkvWeight, qkvBias, proj, norm2, expand, contract string
 	dropPlaces, dropProj, dropExpand, dropContract           string
 }
 
-var timmNames = vitNames{"cls_token", "pos_embed", "patch_embed.proj", "blocks.%d", "norm", "head",
+var timmNames = vitNames{"cls_token", "reg_token", "pos_embed", "patch_embed.proj", "blocks.%d", "norm", "head",
 	".norm1", ".attn.qkv.weight", ".attn.qkv.bias", ".attn.proj", ".norm2", ".mlp.fc1", ".mlp.fc2",
 	"pos_drop", ".attn.proj_drop", ".mlp.drop1", ".mlp.drop2"}
 
-var torchvisionNames = vitNames{"class_token", "encoder.pos_embedding", "conv_proj", "encoder.layers.encoder_layer_%d",
-	"encoder.ln", "heads.head", ".ln_1", ".self_attention.in_proj_weight", ".self_attention.in_proj_bias",
+var torchvisionNames = vitNames{"class_token", "", "encoder.pos_embedding", "conv_proj",
+	"encoder.layers.encoder_layer_%d", "encoder.ln", "heads.head", ".ln_1", ".self_attention.in_proj_weight", ".self_attention.in_proj_bias",
 	".self_attention.out_proj", ".ln_2", ".mlp.0", ".mlp.3",
 	"encoder.dropout", ".dropout", ".mlp.2", ".mlp.4"}
 
@@ -167,7 +171,7 @@ func (v ViT) of(a nn.Architecture) nn.Architecture {
 // positions are those of the tokens of patches.
 func (v ViT) positions() nn.Positions {
 	switch {
-	case v.NoPlaces:
+	case v.NoPlaces, v.NaFlex != nil:
 		return nn.Positions{}
 	case v.NoEmbedClass && v.classes() > 0:
 		return nn.Positions{Name: v.names().place, Class: v.names().class}
@@ -193,8 +197,11 @@ func (v ViT) classes() int {
 
 // names are the net's.
 func (v ViT) names() vitNames {
-	if v.Torchvision {
+	switch {
+	case v.Torchvision:
 		return torchvisionNames
+	case v.NaFlex != nil:
+		return naFlexNames
 	}
 	return timmNames
 }
@@ -205,8 +212,8 @@ const rowEps = 1e-6
 // cutNormal is the standard deviation of normal numbers from −2 to 2, as timm's trunc_normal_tf_ draws them.
 const cutNormal = .8796
 
-// timm's normalisations of patches, before the blocks and of the mean, and its parameter of registers.
-const patchNorm, preNorm, meanNorm, registers = "patch_embed.norm", "norm_pre", "fc_norm", "reg_token"
+// timm's normalisations of patches, before the blocks and of the mean.
+const patchNorm, preNorm, meanNorm = "patch_embed.norm", "norm_pre", "fc_norm"
 
 // latent is the query of timm's attention pooling.
 const latent = ".latent"
@@ -250,7 +257,13 @@ func (v ViT) Build(builder *nn.Builder, x *G.Node) *G.Node {
 		that(!v.Differential || v.Width%(2*max(v.Heads, 1)) == 0, "Width", "divisible by 2·Heads with Differential").
 		that(own && !v.AttentionPool || !v.NoLinearBias, "NoLinearBias",
 			"false with Torchvision, AttentionPool or Distilled").
-		that(own || !v.NoPlaces, "NoPlaces", "false with Torchvision or Distilled")
+		that(own || !v.NoPlaces, "NoPlaces", "false with Torchvision or Distilled").
+		that(own && !v.PreNorm && !v.EmbedNorm && !v.Truncate || v.NaFlex == nil, "NaFlex",
+			"nil with Torchvision, Distilled, PreNorm, EmbedNorm or Truncate")
+	if v.NaFlex != nil {
+		b.options("NaFlex", *v.NaFlex).least(1, "Grid").that(v.NaFlex.Grid <= 1024, "Grid", "at most 1024")
+		v.NoEmbedClass = true
+	}
 	v.Eps = cmp.Or(v.Eps, rowEps)
 	if v.Truncate && !b.atLeast(x, v.Patch) || !v.Truncate && !b.multipleOf(x, v.Patch) {
 		return nil
@@ -268,25 +281,32 @@ func (v ViT) Build(builder *nn.Builder, x *G.Node) *G.Node {
 		prefix = append(prefix, b.Expand("class", b.embedding(of.class, 1, v.Width), n, 1, v.Width))
 	}
 	if v.Registers > 0 {
-		more := b.embedding(registers, v.Registers, v.Width)
+		more := b.embedding(of.registers, v.Registers, v.Width)
 		prefix = append(prefix, b.Expand("registers", more, n, v.Registers, v.Width))
 	}
-	if !v.Torchvision && !v.NoPlaces {
+	if v.NaFlex != nil {
+		place = v.NaFlex.build(b, height, width, v.Width)
+	} else if !v.Torchvision && !v.NoPlaces {
 		place = b.embedding(of.place, places, v.Width)
 	}
 	if v.Distilled {
 		prefix = append(prefix, b.Expand("distillation", b.embedding("dist_token", 1, v.Width), n, 1, v.Width))
 	}
 	var y *G.Node
-	if v.embed != nil {
+	switch {
+	case v.embed != nil:
 		y = v.embed(b, x)
-	} else {
+	case v.NaFlex != nil:
+		y = v.NaFlex.patches(b, x, v.Patch, v.Width)
+	default:
 		y = b.Conv(of.patches, x, nn.Conv{Filters: v.Width, Kernel: v.Patch, Stride: v.Patch, Bias: !v.PreNorm})
 	}
 	if v.Torchvision {
 		place = b.embedding(of.place, places, v.Width)
 	}
-	y = b.Apply("patches", op.Tokens{}, y)
+	if v.NaFlex == nil {
+		y = b.Apply("patches", op.Tokens{}, y)
+	}
 	if v.EmbedNorm {
 		y = v.norm(b, patchNorm, y)
 	}
@@ -414,6 +434,14 @@ func (b layer) rowDropout(name string, x *G.Node, n int, p float64) *G.Node {
 
 // initial is the initial distribution of a parameter.
 func (v ViT) initial(p nn.Param) nn.Init {
+	if v.NaFlex != nil {
+		return v.NaFlex.initial(v, p)
+	}
+	return v.own(p)
+}
+
+// own is initial without NaFlex.
+func (v ViT) own(p nn.Param) nn.Init {
 	of := v.names()
 	deviation := func(x float64) nn.Init { return nn.Init{Distribution: nn.Normal, Scale: x} }
 	is := func(layers ...string) bool {
@@ -431,7 +459,7 @@ func (v ViT) initial(p nn.Param) nn.Init {
 		return deviation(.02)
 	case p.Name == of.class && v.Torchvision:
 		return nn.Init{}
-	case p.Name == of.class || p.Name == registers:
+	case p.Name == of.class || p.Name == of.registers:
 		return deviation(1e-6)
 	case strings.Contains(p.Name, lambda):
 		return p.Init

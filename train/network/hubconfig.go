@@ -159,6 +159,9 @@ func kind(net string) string {
 // rival is a net whose tensors have the names and shapes of another's.
 type rival struct{ net, by string } // by is the difference of their layers
 
+// headInput is a difference of DINOv3's nets: the mean of the patches, or the class token.
+const headInput = "input of the head"
+
 // rivals are those of kinds of nets.
 var rivals = map[string]rival{
 	"vit_base_patch16_gap":             {"vit_base_patch16_siglip_gap_224", "number of heads"},
@@ -171,6 +174,12 @@ var rivals = map[string]rival{
 	"mobilenetv4_conv_blur_medium":     {"mobilenetv4_conv_medium", "way of taking strides"},
 	"mobilenetv4_conv_large":           {"mobilenetv4_conv_aa_large", "way of taking strides"},
 	"mobilenetv4_conv_aa_large":        {"mobilenetv4_conv_large", "way of taking strides"},
+	"vit_small_patch16_lingbot":        {"vit_small_patch16_dinov3_qkvb", headInput},
+	"vit_base_patch16_lingbot":         {"vit_base_patch16_dinov3_qkvb", headInput},
+	"vit_large_patch16_lingbot":        {"vit_large_patch16_dinov3_qkvb", headInput},
+	"vit_small_patch16_dinov3_qkvb":    {"vit_small_patch16_lingbot", headInput},
+	"vit_base_patch16_dinov3_qkvb":     {"vit_base_patch16_lingbot", headInput},
+	"vit_large_patch16_dinov3_qkvb":    {"vit_large_patch16_lingbot", headInput},
 }
 
 // windowed finds timm's Swin transformers V2, whose tensors are the same for all windows: group 1 is the size.
@@ -211,23 +220,11 @@ func twin(net string) string {
 // sameNet returns an error if config.json says that the weights are of another net than n, though their tensors may
 // fit, and a doubt where nothing says which of two nets they are of.
 func (n *Network) sameNet(f *statedict.File, l Meta) (doubt string, err error) {
-	a, other, clip := l.Architecture, twin(n.arch), clips.MatchString(n.arch)
+	a, other, taken := l.Architecture, twin(n.arch), "taken for weights of "+n.arch
+	by, clip := rivals[kind(n.arch)].by, clips.MatchString(n.arch)
 	switch name, ok := hubNet(a); {
 	case clip && other != "" && (kind(name) == kind(other) || l.Kind == "" && kind(l.Model) == kind(other)):
-		return fmt.Sprintf("taken for weights of %s: the config.json beside them says that they are for the activation of %s",
-			n.arch, other), nil
-	case clip && other != "" && a == "" && l.Kind == "" && l.Model == "":
-		return fmt.Sprintf("taken for weights of %s: those of %s, with another activation, have the same names; the hub's "+
-			"config.json beside the file tells", n.arch, other), nil
-	case windowed.MatchString(n.arch) && a == "" && l.Kind == "":
-		return fmt.Sprintf("taken for weights of %s: those for other windows have the same names; the hub's config.json "+
-			"beside the file tells", n.arch), nil
-	case rivals[kind(n.arch)].net != "" && a == "" && l.Kind == "" && l.Model == "":
-		return fmt.Sprintf("taken for weights of %s: those of %s, with another %s, have the same names; the hub's config.json "+
-			"beside the file tells", n.arch, other, rivals[kind(n.arch)].by), nil
-	case smoothed.MatchString(n.arch) && a == "" && l.Kind == "":
-		return fmt.Sprintf("taken for weights of %s: those of %s, which has strides, have the same names; the hub's "+
-			"config.json beside the file tells", n.arch, unsmoothed(n.arch)), nil
+		return taken + ": the config.json beside them says that they are for the activation of " + other, nil
 	case a != "" && kind(name) != kind(n.arch) && (other != "" || unsmoothed(name) == unsmoothed(n.arch) ||
 		strings.HasPrefix(n.arch, "tf_") || windowed.MatchString(n.arch)):
 		hint := ""
@@ -236,13 +233,29 @@ func (n *Network) sameNet(f *statedict.File, l Meta) (doubt string, err error) {
 		}
 		return "", fmt.Errorf("the config.json beside it says that the weights are of timm's %s, whose layers differ from those "+
 			"of %s%s", a, n.arch, hint)
-	case a == "" && l.Kind == "" && other != "" && !clip:
-		if _, ok := f.Lookup("conv_stem.weight"); ok {
-			return fmt.Sprintf("taken for weights of %s: those of %s have the same names, and need its layers; the hub's "+
-				"config.json beside the file tells", n.arch, other), nil
-		}
 	case a != "" && !ok:
-		return fmt.Sprintf("taken for weights of %s, which have the same tensors: %s", n.arch, l.Unoffered()), nil
+		return taken + ", which have the same tensors: " + l.Unoffered(), nil
+	case a != "" || l.Kind != "":
+		return "", nil
+	}
+	if clip {
+		by = "activation"
+	}
+	has := func(tensor string) bool { _, ok := f.Lookup(tensor); return ok } // other programs' names tell the nets apart
+	const same = " have the same names"
+	for _, t := range []struct {
+		alike   bool
+		weights string // for other layers
+	}{
+		{by != "" && other != "" && l.Model == "" && (by != headInput || has("reg_token")),
+			"those of " + other + ", with another " + by + "," + same},
+		{windowed.MatchString(n.arch), "those for other windows" + same},
+		{smoothed.MatchString(n.arch), "those of " + unsmoothed(n.arch) + ", which has strides," + same},
+		{timms.MatchString(n.arch) && has("conv_stem.weight"), "those of " + other + same + ", and need its layers"},
+	} {
+		if t.alike {
+			return taken + ": " + t.weights + "; the hub's config.json beside the file tells", nil
+		}
 	}
 	return "", nil
 }

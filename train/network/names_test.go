@@ -94,6 +94,10 @@ func TestNamesOfAuthors(t *testing.T) {
 		{`norm_pre`, "ln_pre"}, {`^norm`, "ln_post"}, {`\.norm([12])`, ".ln_$1"}, {`gamma_([12])`, "ls_$1.gamma"},
 		{`^blocks`, "transformer.resblocks"}, {`^cls_token`, "class_embedding"}, {`^pos_embed`, "positional_embedding"},
 		{`patch_embed\.proj`, "conv1"}}
+	sapiens := [][2]string{{`^head.*`, ""}, {`reg_token`, "storage_tokens"}, {`(patch_embed\.proj)`, "${1}ection"},
+		{`attn\.([qkv])_proj`, "attn.w$1"}, {`gamma_1`, "attn.gamma.weight"}, {`mlp\.fc1`, "ffn.w12"},
+		{`mlp\.fc2`, "ffn.w3"}, {`\.norm([12])\.`, ".ln$1."}, {`^norm`, "ln1"}}
+	inner := [][2]string{{`^head.*`, ""}, {`^encoder\.`, ""}}
 	beside := append(slices.Clone(encoder), [2]string{`^`, "visual."})
 	for _, c := range []struct {
 		net   string
@@ -109,6 +113,9 @@ func TestNamesOfAuthors(t *testing.T) {
 		{"vit_pe_lang_large_patch14_448", encoder, "proj"},
 		{"samvit_base_patch16", [][2]string{{`^head.*`, ""}, {`fc([12])`, "lin$1"}, {`^([bnp].*)`, "image_encoder.$1"}},
 			"mask_decoder.iou_token.weight"},
+		{"vit_base_patch16_sapiens2", sapiens, "mask_token"},
+		{"qwen3_vit_88m", inner, "merger.fc1.weight"},
+		{"deepseek_vit_412m", inner, "aligner.fc1.weight"},
 	} {
 		m, err := nn.Build(c.net, nn.Config{Batch: 1, Mode: nn.Eval})
 		if err != nil {

@@ -103,12 +103,13 @@ def rotations(rope, shape):
     grid = torch.meshgrid(*axes, indexing="ij")
     grid = grid[::-1] if rope.grid_indexing == "xy" else grid
     angles = (torch.stack(grid, -1)[..., None] / periods).flatten(-2).flatten(0, 1)
-    angles = torch.cat([angles, angles], -1) if dinov3 else angles.repeat_interleave(2, -1)
+    angles = torch.cat([angles, angles], -1) if rope.rotate_half else angles.repeat_interleave(2, -1)
     return torch.cat([angles.sin(), angles.cos()], -1)
 
 
 def rotate(model):
     """Replaces rotary embeddings, after a comparison, by such with float64."""
+    model = getattr(model, "encoder", model)
     rope = getattr(model, "rope", None)
     if not isinstance(rope, (RotaryEmbeddingCat, RotaryEmbeddingDinoV3)):
         return
@@ -127,7 +128,7 @@ def fill(model):
         for name, x in model.state_dict().items():
             if name.endswith("relative_coords_table"):
                 x.copy_(offsets(x.shape[1:3]))
-            elif x.is_floating_point():  # else a number of batches, or indices
+            elif x.is_floating_point() and ".std_" not in name:  # else a number of batches, indices, or what the head does not take
                 x.copy_(value(k, name, tuple(x.shape)))
                 k += 1
 
