@@ -58,13 +58,18 @@ timm's. ~go test ./nn/zoo~ compares parameters, GFLOP and preparation with those
 		}
 		counts[family]++
 		head := network.Head(m)
-		outputs := 0
+		outputs, widths := 0, []int{0, 0, 0}
 		for _, p := range m.Params {
 			if slices.Contains(head, p.Name) {
 				outputs += p.Shape.Size()
+			} else if len(p.Shape) == 1 && !slices.Contains(widths, p.Shape[0]) {
+				widths = append(widths, p.Shape[0])
 			}
 		}
-		fmt.Fprintf(&table, "%s\t%d\t%d\t%d\n", a.Name, m.NumParams(), outputs, len(m.Params)-len(head))
+		slices.Sort(widths)
+		slices.Reverse(widths)
+		fmt.Fprintf(&table, "%s\t%d\t%d\t%d\t%d\t%d\t%d\n", a.Name, m.NumParams(), outputs, len(m.Params)-len(head),
+			widths[0], widths[1], widths[2])
 		sizes = append(sizes, m.NumParams())
 		photos := ""
 		if a.Mean != nil {

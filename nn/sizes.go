@@ -9,9 +9,10 @@ import (
 
 // Sizes are those of a net for its default input and classes.
 type Sizes struct {
-	Parameters int // numbers of all tensors of parameters
-	Head       int // of them those of the layers that make the logits
-	Tensors    int // tensors of parameters but for the head's
+	Parameters int    // numbers of all tensors of parameters
+	Head       int    // of them those of the layers that make the logits
+	Tensors    int    // tensors of parameters but for the head's
+	Widths     [3]int // the largest lengths of vectors among these, in descending order; 0 where there are fewer
 }
 
 //go:embed sizes.tsv
@@ -22,7 +23,8 @@ var sizes = sync.OnceValue(func() map[string]Sizes {
 	for line := range strings.Lines(sizesTable) {
 		var name string
 		var s Sizes
-		if _, err := fmt.Sscan(line, &name, &s.Parameters, &s.Head, &s.Tensors); err != nil {
+		if _, err := fmt.Sscan(line, &name, &s.Parameters, &s.Head, &s.Tensors, &s.Widths[0], &s.Widths[1],
+			&s.Widths[2]); err != nil {
 			panic(fmt.Sprintf("nn: sizes.tsv: %q: %v", line, err))
 		}
 		m[name] = s

@@ -15,14 +15,22 @@ import (
 // The file may lack the last layer and the batch counters. A ResNet with strides stands for those with other layers in
 // their place, whose weights are rare.
 func Identify(f *statedict.File) []string {
-	numbers := 0
+	numbers, extents := 0, map[int]bool{}
 	for _, t := range f.Tensors {
 		numbers += t.Len()
+		for _, n := range t.Shape {
+			extents[n] = true
+		}
+	}
+	// A vector may be two or three in the file.
+	has := func(width int) bool {
+		return width == 0 || extents[width] || width%2 == 0 && extents[width/2] || width%3 == 0 && extents[width/3]
 	}
 	archs := slices.DeleteFunc(nn.Architectures(), func(a nn.Architecture) bool {
 		s, ok := a.Sizes()
 		// Positions may be those of smaller images.
-		return ok && (len(f.Tensors)+cut < s.Tensors || numbers < (s.Parameters-s.Head)/2)
+		return ok && (len(f.Tensors)+cut < s.Tensors || numbers < (s.Parameters-s.Head)/2 ||
+			!has(s.Widths[0]) || !has(s.Widths[1]) || !has(s.Widths[2]))
 	})
 	of := make([]bool, len(archs))
 	parallel.For(len(archs), parallel.Cores(), func(_, i int) { of[i] = fits(f, archs[i]) })
