@@ -109,5 +109,5 @@ func (o CSPNeXt) block(b layer, name string, x *G.Node, channels int, adds bool,
 	if !adds {
 		return y
 	}
-	return b.Add(name+".add", b.StochasticDepth(name+".drop_path", y, drop), x)
+	return b.pathAdd(name, y, x, drop)
 }

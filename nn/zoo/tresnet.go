@@ -131,5 +131,5 @@ func (t tResNetBlock) add(b layer, name string, x *G.Node, drop float64) *G.Node
 		y = strided(".conv2", b.bnConv(name+".conv1", y, nn.Conv{Filters: t.width, Kernel: 1}, tResNetLeaky))
 		y = b.BatchNorm(last+".bn", b.conv(last+".conv", excited(y), nn.Conv{Filters: out, Kernel: 1}), 0)
 	}
-	return b.ReLU(name+".act", b.Add(name+".add", b.StochasticDepth(name+".drop_path", y, drop), shortcut))
+	return b.ReLU(name+".act", b.pathAdd(name, y, shortcut, drop))
 }

@@ -72,14 +72,10 @@ func (b layer) logOffsets(name string, w window, hidden int, drop float64, exemp
 		return b.AddParam(nn.Param{Name: name + ".mlp." + part, Shape: shape, Init: nn.FanInUniform(fanIn),
 			BiasOrNorm: exempt || len(shape) == 1})
 	}
-	at := func(i, n int) float64 {
-		x := float64(i - (n - 1))
-		return math.Copysign(math.Log(1+math.Abs(x)), x)
-	}
 	var table []float64
 	for i := range 2*w.Rows - 1 {
 		for j := range 2*w.Columns - 1 {
-			table = append(table, at(i, w.Rows), at(j, w.Columns))
+			table = append(table, logOffset(i-(w.Rows-1)), logOffset(j-(w.Columns-1)))
 		}
 	}
 	n := len(table) / 2
@@ -90,6 +86,9 @@ func (b layer) logOffsets(name string, w window, hidden int, drop float64, exemp
 		param("fc2.weight", hidden, w.heads, hidden), param("fc2.bias", hidden, w.heads))
 	return b.biasByPair(name, x, w)
 }
+
+// logOffset is the logarithm of 1+|d| with the sign of d.
+func logOffset(d int) float64 { return math.Copysign(math.Log(1+math.Abs(float64(d))), float64(d)) }
 
 // offsetIndex adds the numbers of offsets to the state dict.
 func (b layer) offsetIndex(name string, w window) {

@@ -141,6 +141,11 @@ func (b layer) residual(name string, y, x *G.Node, drop float64) *G.Node {
 	return b.Add(name+".add", b.StochasticDepth(name+".stochastic_depth", y, drop), x)
 }
 
+// pathAdd is residual with timm's name of the layer that drops.
+func (b layer) pathAdd(name string, y, x *G.Node, drop float64) *G.Node {
+	return b.Add(name+".add", b.StochasticDepth(name+".drop_path", y, drop), x)
+}
+
 // pooled is the mean over pixels, followed by dropout, a layer of the given name.
 func (b layer) pooled(dropout string, x *G.Node) *G.Node {
 	return b.Dropout(dropout, b.GlobalAvgPool("avgpool", x), b.Config().Dropout)
