@@ -77,4 +77,8 @@ func TestByoOptions(t *testing.T) {
 	} {
 		fails(t, c.o, 64, c.want)
 	}
+	strided := attends(zoo.ByobAttention{Kind: "bottleneck"})
+	strided.Stages[0].Stride = 2
+	fails(t, strided, 66, "layer stages.0.0.self_attn: images of 33×33 pixels: height and width must be even: choose an "+
+		"input size that is a multiple of 32")
 }

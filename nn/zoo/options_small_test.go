@@ -65,6 +65,8 @@ func TestSmallOptions(t *testing.T) {
 	} {
 		fails(t, c.o, 64, c.want)
 	}
+	swin.Timm, swin.V2 = true, true
+	fails(t, swin, 34, "images of 34×34 pixels: height and width must be multiples of 32: choose an input size of 32 or 64")
 }
 
 // A layer's tensors are listed again where blocks share it.
