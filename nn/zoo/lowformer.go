@@ -95,8 +95,8 @@ func (o LowFormer) Build(builder *nn.Builder, x *G.Node) *G.Node {
 		that(!o.CPU || !o.NoAttention && !o.NoMLP, "CPU", "false with NoAttention or NoMLP").
 		probability("Dropout")
 	if o.CPU {
-		for i, c := range o.Channels {
-			b.options("LowFormer", o).that(c%2 == 0 || i == 4, "Channels", "even, with CPU")
+		for _, c := range o.Channels {
+			b.options("LowFormer", o).that(c%2 == 0, "Channels", "even, with CPU")
 		}
 	}
 	if !b.atLeast(x, 32) {

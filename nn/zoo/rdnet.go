@@ -72,7 +72,7 @@ type RDNetStage struct {
 // Build adds the layers to b.
 func (o RDNet) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	b := layer{builder}
-	b.options("RDNet", o).least(1, "Stem").least(0, "LayerScale").
+	b.options("RDNet", o).least(2, "Stem").least(0, "LayerScale").
 		that(len(o.Stages) > 0 && !o.Stages[0].Halve, "Stages", "some, of which the first does not halve images")
 	least, all := 4, 0
 	for i, s := range o.Stages {
