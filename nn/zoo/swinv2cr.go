@@ -9,7 +9,6 @@ import (
 	G "gorgonia.org/gorgonia"
 
 	"onlinerna/nn"
-	"onlinerna/nn/op"
 )
 
 func init() {
@@ -64,19 +63,15 @@ func (o Swin) crAttention(b layer, name string, x *G.Node, w window) *G.Node {
 	return y
 }
 
-// pairBias is the bias of scores by a net that takes the offset between two tokens, for each pair: elements of its
-// hidden layer are dropped pair by pair.
+// pairBias is the bias of scores by a biasNet for each pair of tokens, whose elements are dropped pair by pair.
 func (o Swin) pairBias(b layer, name string, w window) *G.Node {
-	t, mlp, hidden := w.Rows*w.Columns, name+".meta_mlp", cmp.Or(o.BiasHidden, 384)
-	offsets := op.New(op.T(op.Float64, t*t, 2))
-	for i := range t * t {
-		from, to := i/t, i%t
-		copy(offsets.Data.([]float64)[2*i:], []float64{logOffset(from/w.Columns - to/w.Columns),
-			logOffset(from%w.Columns - to%w.Columns)})
+	var offsets []float64
+	for i := range w.Rows * w.Columns {
+		for j := range w.Rows * w.Columns {
+			offsets = append(offsets, logOffset(i/w.Columns-j/w.Columns), logOffset(i%w.Columns-j%w.Columns))
+		}
 	}
-	x := b.ReLU(mlp+".act", b.Linear(mlp+".fc1", b.Constant(mlp+".offsets", offsets), hidden))
-	x = b.Dropout(mlp+".drop1", b.Reshape(mlp+".row", x, 1, t*t*hidden), o.BiasDropout)
-	x = b.Linear(mlp+".fc2", b.Reshape(mlp+".rows", x, t*t, hidden), w.heads)
+	x := b.biasNet(name+".meta_mlp", offsets, w.heads, cmp.Or(o.BiasHidden, 384), o.BiasDropout, false)
 	return b.biasByHead(name, b.Permute(name+".by_head", x, 1, 0), w)
 }
 
