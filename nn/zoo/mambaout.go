@@ -61,7 +61,7 @@ type MambaOut struct {
 	RW bool
 }
 
-// mambaOutScale is the initial factor of a branch, whatever timm's ls_init_value.
+// mambaOutScale is the initial factor of a branch: timm has no other, as it only asks whether ls_init_value is set.
 const mambaOutScale = 1e-5
 
 // Build adds the layers to b.

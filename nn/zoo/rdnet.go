@@ -12,10 +12,9 @@ import (
 
 func init() {
 	for _, v := range []struct {
-		name string
-		stem int
-		// Of images of a size: how many stages there are, and the channels that a block makes.
-		stages, growth [4]int
+		name           string
+		stem           int
+		stages, growth [4]int // of each size of images: the number of stages, and the channels that a block makes
 	}{
 		{"tiny", 64, [4]int{1, 1, 4, 1}, [4]int{64, 104, 128, 224}},
 		{"small", 72, [4]int{1, 1, 7, 2}, [4]int{64, 128, 128, 240}},

@@ -47,7 +47,7 @@ func tResNetInit(p nn.Param) nn.Init {
 // channels.
 type TResNet struct {
 	Blocks [4]int  // of each stage; timm's layers
-	Width  float64 // times 64 are the channels within the first stage's blocks, which double from one to the next; 0: 1
+	Width  float64 // factor of 64 channels within the first stage's blocks, which later stages double; 0 means 1
 	V2     bool    // all stages have bottlenecks, else the last two; channels are multiples of 8; timm's v2
 }
 
@@ -93,7 +93,7 @@ var tResNetLeaky nn.Activation = func(b *nn.Builder, name string, x *G.Node) *G.
 	return b.Map(name, expr.Arg(0).Max(expr.Arg(0).Scale(1e-3)), x)
 }
 
-// add adds the block to x, which it begins as. drop is the probability of dropping its branch in Train.
+// add adds the block. drop is the probability of dropping its branch in Train.
 func (t tResNetBlock) add(b layer, name string, x *G.Node, drop float64) *G.Node {
 	if b.Err() != nil {
 		return nil
