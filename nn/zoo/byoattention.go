@@ -103,6 +103,11 @@ func (o ByobAttention) add(b layer, name string, x *G.Node, stride int) *G.Node 
 	y = b.Reshape(name+".mixed.images", y, a.images, side*side, s[1])
 	y = b.Apply(name+".mixed", op.Planes{Height: side, Width: side}, y)
 	if pool {
+		if side%2 > 0 {
+			b.Fail(fmt.Errorf("layer %s: images of %d×%[2]d pixels: height and width must be even: choose an input size that "+
+				"is a multiple of 32", name, side))
+			return nil
+		}
 		y = b.AvgPool(name+".pool", y, 2, 2, 0)
 	}
 	return y

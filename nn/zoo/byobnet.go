@@ -136,10 +136,7 @@ func (o ByobNet) norm(b layer, name string, x *G.Node, scale float64, act nn.Act
 		b.options("ByobNet", o).that(x.Shape()[1]%o.EvoNorm == 0, "EvoNorm", "a divisor of all channels")
 		return b.evoNorm(name, x, x.Shape()[1]/o.EvoNorm, 1e-3, scale, act != nil)
 	}
-	if x = b.BatchNorm(name, x, scale); act == nil {
-		return x
-	}
-	return act(b.Builder, name+".activation", x)
+	return b.normThen(name, x, scale, act)
 }
 
 // convNorm is a convolution, its normalisation and, unless it is nil, the activation.

@@ -37,7 +37,7 @@ func init() {
 			MinSize:       32,
 			Resize:        248,
 			Interpolation: bicubic,
-			Block:         `^(serial_blocks\d\.\d+|parallel_blocks\.\d+)\.`,
+			Block:         coatBlock,
 			Init:          truncated(.02),
 			Build:         v.net.Build,
 		}
@@ -47,6 +47,10 @@ func init() {
 		imageNet(a)
 	}
 }
+
+// coatBlock finds the blocks of CoaT, and the parameters before a stage's blocks by the number of the stage: timm counts
+// its class, patches and shared convolutions as one layer.
+const coatBlock = `^(?:cls_token|patch_embed|cpe|crpe)?(\d|serial_blocks\d\.\d+|parallel_blocks\.\d+)(?:\.|$)`
 
 // CoaT are the options of a transformer whose attention is linear in the number of tokens. Positions come from
 // convolutions that the blocks of a stage share.

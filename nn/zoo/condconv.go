@@ -49,10 +49,7 @@ func (p mobileBlock) conditional(x *G.Node, wide int) *G.Node {
 	gates := p.Apply(name, op.Linear{}, p.GlobalAvgPool(name+".mean", x), weight, p.bias(name, p.experts))
 	gates = p.Sigmoid(name+".gates", gates)
 	normal := func(norm string, x *G.Node, act nn.Activation) *G.Node {
-		if x = p.BatchNorm(p.name+"."+norm, x, 1); act == nil {
-			return x
-		}
-		return act(p.Builder, p.name+"."+norm+".activation", x)
+		return p.normThen(p.name+"."+norm, x, 1, act)
 	}
 	y := normal("bn1", p.expertPoints("conv_pw", x, gates, wide), p.act)
 	y = normal("bn2", p.expertPlanes("conv_dw", y, gates), p.act)

@@ -213,7 +213,7 @@ func (o CrossViT) fuse(b layer, name string, class, rows *G.Node, n int, drop fl
 	q := b.Linear(name+".attn.wq", b.token(name+".attn", y, n), c)
 	k, v := b.Linear(name+".attn.wk", y, c), b.Linear(name+".attn.wv", y, c)
 	y = b.Linear(name+".attn.proj", b.Attention(name+".attention", q, k, v, n, nn.Attention{Heads: o.Heads}), c)
-	return b.Add(name+".add", b.StochasticDepth(name+".drop_path", y, drop), class)
+	return b.pathAdd(name, y, class, drop)
 }
 
 // crossViTInitial is the initial distribution of a parameter. Convolutions start as PyTorch's.

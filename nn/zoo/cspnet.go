@@ -247,7 +247,7 @@ func (o CspNet) block(b layer, name string, x *G.Node, s CspStage, width int, dr
 	if o.Block == "bottle" {
 		y := o.conv(b, name+".conv2", o.conv(b, name+".conv1", x, one), three)
 		y = b.bnConv(name+".conv3", o.excite(b, name+".attn2", y), last, nil)
-		return o.act(b, name, b.Add(name+".add", b.StochasticDepth(name+".drop_path", y, drop), x))
+		return o.act(b, name, b.pathAdd(name, y, x, drop))
 	}
 	first := three
 	if o.Block == "dark" {

@@ -35,7 +35,7 @@ func denseNet(o DenseNet) nn.Architecture {
 		Family:    "densenet",
 		Reference: "Huang et al., Densely connected convolutional networks, 2017",
 		MinSize:   o.minSize(),
-		Block:     `^(features\.denseblock\d+\.denselayer\d+)\.`,
+		Block:     `^(features(?:\.denseblock\d+\.denselayer\d+)?)\.(?:conv|norm)[012]\.`, // the stem is one
 		Init: func(p nn.Param) nn.Init {
 			switch {
 			case len(p.Shape) == 4:

@@ -108,7 +108,7 @@ func (o EdgeNeXt) block(b layer, name string, x *G.Node, out, kernel, stride int
 	if stride > 1 || in != out {
 		x = y
 	}
-	return b.Add(name+".add", b.StochasticDepth(name+".drop_path", b.edgeMLP(name, y, gamma), drop), x)
+	return b.pathAdd(name, b.edgeMLP(name, y, gamma), x, drop)
 }
 
 // edgeMLP is a perceptron of the normalised pixels of x, times factors.

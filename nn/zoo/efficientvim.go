@@ -81,10 +81,6 @@ func (o EfficientViM) Build(builder *nn.Builder, x *G.Node) *G.Node {
 		that(o.Channels[0]%8 == 0, "Channels", "divisible by 8 in the first stage").ok() {
 		return nil
 	}
-	var weights []*G.Node
-	for _, kind := range o.kinds() {
-		weights = append(weights, b.vector("weights"+kind, 4, 1))
-	}
 	c := o.Channels[0]
 	for i := range 4 {
 		name := fmt.Sprintf("patch_embed.conv.%d", i)
@@ -117,10 +113,19 @@ func (o EfficientViM) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	}
 	features = append(features, b.GlobalAvgPool("pool", b.pixelNormBy("norm.3", x, vimEps)))
 	x = b.Dropout("head_drop", b.Concat("features", 1, features...), b.Config().Dropout)
-	var logits []*G.Node
+	var weights, logits []*G.Node
+	for _, kind := range o.kinds() {
+		weights = append(weights, b.vector("weights"+kind, 4, 1))
+	}
 	for i, kind := range o.kinds() {
 		logits = append(logits, o.head(b, kind, x, weights[i]))
 	}
+	b.Order(func(name string) int {
+		if strings.HasPrefix(name, "weights") {
+			return 0
+		}
+		return 1
+	})
 	if o.Distilled {
 		return b.Map("mean", meanOfTwo, logits[0], logits[1])
 	}

@@ -90,6 +90,6 @@ func (b layer) fasterBlock(name string, c int, act nn.Activation, drop float64) 
 		y := conv(b.Slice(mixing+".part", x, 1, 0, part))
 		y = b.Concat(mixing, 1, y, b.Slice(mixing+".rest", x, 1, part, c))
 		y = last(act(b.Builder, name+".mlp.2", norm(first(y))))
-		return b.Add(name+".add", b.StochasticDepth(name+".drop_path", y, drop), x)
+		return b.pathAdd(name, y, x, drop)
 	}
 }

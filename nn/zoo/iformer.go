@@ -136,7 +136,7 @@ func (o IFormer) residual(b layer, name string, x *G.Node, drop float64, branch 
 		return nil
 	}
 	if o.LayerScale == 0 {
-		return b.Add(name+".add", b.StochasticDepth(name+".drop_path", branch(), drop), x)
+		return b.pathAdd(name, branch(), x, drop)
 	}
 	c := x.Shape()[1]
 	gamma := b.AddParam(nn.Param{Name: name + ".gamma", Shape: op.Shape{c, 1, 1}, Stored: op.Shape{1, c, 1, 1},

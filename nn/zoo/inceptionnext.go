@@ -87,7 +87,7 @@ func (o InceptionNeXt) block(b layer, name string, x *G.Node, ratio int, drop fl
 	y := b.BatchNorm(name+".norm", o.mixer(b, name+".token_mixer", x), 1)
 	y = b.GELU(name+".mlp.act", b.Conv(name+".mlp.fc1", y, nn.Conv{Filters: ratio * c, Kernel: 1, Bias: true}))
 	y = b.Scale(name+".scaled", b.Conv(name+".mlp.fc2", y, nn.Conv{Filters: c, Kernel: 1, Bias: true}), gamma)
-	return b.Add(name+".add", b.StochasticDepth(name+".drop_path", y, drop), x)
+	return b.pathAdd(name, y, x, drop)
 }
 
 // mixer convolves the last channels, and leaves the first as they are.

@@ -95,8 +95,8 @@ func (o LowFormer) Build(builder *nn.Builder, x *G.Node) *G.Node {
 		that(!o.CPU || !o.NoAttention && !o.NoMLP, "CPU", "false with NoAttention or NoMLP").
 		probability("Dropout")
 	if o.CPU {
-		for i, c := range o.Channels {
-			b.options("LowFormer", o).that(c%2 == 0 || i == 4, "Channels", "even, with CPU")
+		for _, c := range o.Channels {
+			b.options("LowFormer", o).that(c%2 == 0, "Channels", "even, with CPU")
 		}
 	}
 	if !b.atLeast(x, 32) {
@@ -141,7 +141,7 @@ func (o LowFormer) head(b layer, x *G.Node) *G.Node {
 			"head.classifier.dropout", "head.classifier.linear"}
 	}
 	x = b.GlobalAvgPool("pool", b.normAct(names[0], x, nn.Conv{Filters: o.Head[0], Kernel: 1}))
-	x = b.Apply(names[1], op.Linear{}, x, b.matrix(names[1], o.Head[1], o.Head[0]))
+	x = b.unbiased(names[1], x, o.Head[1])
 	x = b.Hardswish("pre_classifier.act", b.LayerNorm(names[2], x, branchEps))
 	return b.Linear(names[4], b.Dropout(names[3], x, b.Config().Dropout), b.Config().Classes)
 }
@@ -149,11 +149,6 @@ func (o LowFormer) head(b layer, x *G.Node) *G.Node {
 // normAct is a convolution, a normalisation and an activation.
 func (b layer) normAct(name string, x *G.Node, c nn.Conv) *G.Node {
 	return b.Hardswish(name+".act", b.convNormed(name, x, c))
-}
-
-// pathAdd adds x, dropping whole samples of y with probability drop in Train.
-func (b layer) pathAdd(name string, y, x *G.Node, drop float64) *G.Node {
-	return b.Add(name+".add", b.StochasticDepth(name+".drop_path", y, drop), x)
 }
 
 // fused is a convolution of wide filters, and one 1×1 of out filters.

@@ -61,7 +61,7 @@ type MambaOut struct {
 	RW bool
 }
 
-// mambaOutScale is the initial factor of a branch, whatever timm's ls_init_value.
+// mambaOutScale is the initial factor of a branch: timm has no other, as it only asks whether ls_init_value is set.
 const mambaOutScale = 1e-5
 
 // Build adds the layers to b.
@@ -69,10 +69,11 @@ func (o MambaOut) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	b := layer{builder}
 	o.Expansion, o.Share = cmp.Or(o.Expansion, 8./3), cmp.Or(o.Share, 1)
 	b.options("MambaOut", o).least(1, "Blocks", "Channels", "Expansion").least(0, "Share").
-		that(o.Channels[0] > 1, "Channels", "at least 2 in the first stage").
-		that(o.Share < o.Expansion, "Share", "below Expansion")
+		that(o.Channels[0] > 1, "Channels", "at least 2 in the first stage")
 	for _, c := range o.Channels {
-		b.options("MambaOut", o).that(int(float64(c)*o.Share) > 0, "Share", "at least 1/Channels")
+		convolved := int(float64(c) * o.Share)
+		b.options("MambaOut", o).that(convolved > 0, "Share", "at least 1/Channels").
+			that(convolved < int(float64(c)*o.Expansion), "Share", "below Expansion, by a channel at least")
 	}
 	if !b.atLeast(x, 32) {
 		return nil

@@ -339,7 +339,7 @@ func (o MaxxViT) convolve(b layer, name string, x *G.Node, stage, block int, dro
 	} else {
 		y = o.mbConv(b, name, x, in, out, stride)
 	}
-	return b.Add(name+".add", b.StochasticDepth(name+".drop_path", y, drop), shortcut)
+	return b.pathAdd(name, y, shortcut, drop)
 }
 
 // next is the branch of a ConvNeXt's block.

@@ -14,7 +14,8 @@ func init() {
 		build                           func(*nn.Builder, *G.Node) *G.Node
 	}{
 		{"nasnetalarge", "NASNet-A, large", "Zoph et al., Learning transferable architectures for scalable image " +
-			"recognition, 2018", `^(conv0|(?:reduction_)?cell_(?:stem_)?\d+)\.`, NASNet{Stem: 96, Width: 168, Blocks: [3]int{6, 6, 6}}.Build},
+			"recognition, 2018", `^(conv0|(?:reduction_)?cell_(?:stem_)?\d+)\.`,
+			NASNet{Stem: 96, Width: 168, Blocks: [3]int{6, 6, 6}}.Build},
 		{"pnasnet5large", "PNASNet-5, large", "Liu et al., Progressive neural architecture search, 2018",
 			`^(conv_0|cell_(?:stem_)?\d+)\.`, PNASNet{Stem: 96, Width: 216, Blocks: [3]int{4, 4, 4}}.Build},
 	} {

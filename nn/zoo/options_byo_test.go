@@ -58,7 +58,10 @@ func TestByoOptions(t *testing.T) {
 			"zoo.ByobNet.EvoNorm is 3: must be a divisor of all channels"},
 		{zoo.ResNetV2{Blocks: four, EvoNorm: 3}, "layer stages.0.blocks.0.norm1: 64 channels are not divisible by 3 groups"},
 		{zoo.MambaOut{Blocks: four, Channels: [4]int{8, 8, 8, 8}, Share: 3},
-			"zoo.MambaOut.Share is 3: must be below Expansion"},
+			"zoo.MambaOut.Share is 3: must be below Expansion, by a channel at least"},
+		{zoo.MambaOut{Blocks: four, Channels: [4]int{2, 2, 2, 2}, Expansion: 1.2, Share: 1.1},
+			"zoo.MambaOut.Share is 1.1: must be below Expansion, by a channel at least"},
+		{zoo.RDNet{Stem: 1, Stages: []zoo.RDNetStage{{Blocks: 1, Growth: 1}}}, "zoo.RDNet.Stem is 1: must be at least 2"},
 		{zoo.ConvMixer{Width: 8, Depth: 1, Kernel: 4, Patch: 4}, "zoo.ConvMixer.Kernel is 4: must be odd and below 1000"},
 		{zoo.TResNet{Blocks: four, Width: .01}, "zoo.TResNet.Width is 0.01: must be 0, or such that there are channels"},
 		{zoo.SelecSLS{Stem: 8, Head: four, Blocks: []zoo.SelecSLSBlock{{Inner: 8, Out: 8, Stride: 1}}},
@@ -77,4 +80,8 @@ func TestByoOptions(t *testing.T) {
 	} {
 		fails(t, c.o, 64, c.want)
 	}
+	strided := attends(zoo.ByobAttention{Kind: "bottleneck"})
+	strided.Stages[0].Stride = 2
+	fails(t, strided, 66, "layer stages.0.0.self_attn: images of 33×33 pixels: height and width must be even: choose an "+
+		"input size that is a multiple of 32")
 }

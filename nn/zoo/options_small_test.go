@@ -42,10 +42,11 @@ func TestSmallOptions(t *testing.T) {
 	reduce := former
 	reduce.Attention[2], reduce.Reduce[2] = 1, 0
 	low := zoo.LowFormer{Channels: [5]int{8, 8, 8, 8, 8}, Blocks: [5]int{0, 1, 1, 1, 1}}
-	norms, attention, odd := low, low, low
+	norms, attention, odd, oddLast := low, low, low, low
 	norms.Norms = 2
 	attention.CPU, attention.NoAttention = true, true
 	odd.CPU, odd.Channels[1] = true, 7
+	oddLast.CPU, oddLast.Channels[4] = true, 7
 	swin := zoo.Swin{Blocks: [4]int{1, 1, 1, 1}, Width: 8, Heads: 2, CR: true}
 	for _, c := range []struct {
 		o    buildable
@@ -60,11 +61,14 @@ func TestSmallOptions(t *testing.T) {
 			"zoo.CoaT.Channels is [8 8 8 16]: must be equal in the last three stages, with Parallel"},
 		{norms, "zoo.LowFormer.Norms is 2: must be 0 without CPU"},
 		{attention, "zoo.LowFormer.CPU is true: must be false with NoAttention or NoMLP"},
+		{oddLast, "zoo.LowFormer.Channels is [8 8 8 8 7]: must be even, with CPU"},
 		{odd, "zoo.LowFormer.Channels is [8 7 8 8 8]: must be even, with CPU"},
 		{swin, "zoo.Swin.CR is true: must be false without Timm and V2"},
 	} {
 		fails(t, c.o, 64, c.want)
 	}
+	swin.Timm, swin.V2 = true, true
+	fails(t, swin, 34, "images of 34×34 pixels: height and width must be multiples of 32: choose an input size of 32 or 64")
 }
 
 // A layer's tensors are listed again where blocks share it.

@@ -12,10 +12,9 @@ import (
 
 func init() {
 	for _, v := range []struct {
-		name string
-		stem int
-		// Of images of a size: how many stages there are, and the channels that a block makes.
-		stages, growth [4]int
+		name           string
+		stem           int
+		stages, growth [4]int // of each size of images: the number of stages, and the channels that a block makes
 	}{
 		{"tiny", 64, [4]int{1, 1, 4, 1}, [4]int{64, 104, 128, 224}},
 		{"small", 72, [4]int{1, 1, 7, 2}, [4]int{64, 128, 128, 240}},
@@ -72,7 +71,7 @@ type RDNetStage struct {
 // Build adds the layers to b.
 func (o RDNet) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	b := layer{builder}
-	b.options("RDNet", o).least(1, "Stem").least(0, "LayerScale").
+	b.options("RDNet", o).least(2, "Stem").least(0, "LayerScale").
 		that(len(o.Stages) > 0 && !o.Stages[0].Halve, "Stages", "some, of which the first does not halve images")
 	least, all := 4, 0
 	for i, s := range o.Stages {

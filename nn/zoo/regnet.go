@@ -325,5 +325,5 @@ func (o RegNet) preBlock(b layer, name string, x *G.Node, in int, s regNetStage,
 		}
 		x = b.conv(down, x, conv)
 	}
-	return b.Add(name+".add", b.StochasticDepth(name+".drop_path", y, drop), x)
+	return b.pathAdd(name, y, x, drop)
 }

@@ -245,5 +245,5 @@ func (o ResNetV2) block(b layer, name string, x *G.Node, channels, stride int, f
 		x = o.conv(b, name+".conv2", o.norm(b, name+".norm2", x), nn.Conv{Filters: inner, Kernel: 3, Stride: stride})
 		x = o.conv(b, name+".conv3", o.norm(b, name+".norm3", x), nn.Conv{Filters: channels, Kernel: 1})
 	}
-	return b.Add(name+".add", b.StochasticDepth(name+".drop_path", x, drop), shortcut)
+	return b.pathAdd(name, x, shortcut, drop)
 }

@@ -116,7 +116,7 @@ func (o ReXNet) block(b layer, name string, x *G.Node, s reXNetBlock, excite boo
 	if in < s.out {
 		x = b.Pad(name+".pad", x, []int{0, 0, 0, 0}, []int{0, s.out - in, 0, 0})
 	}
-	return b.Add(name+".add", b.StochasticDepth(name+".drop_path", y, s.drop), x)
+	return b.pathAdd(name, y, x, s.drop)
 }
 
 // exciteNormed is a squeeze-and-excitation with a normalisation inside.

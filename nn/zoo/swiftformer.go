@@ -87,7 +87,7 @@ func (b layer) swiftConv(name string, x *G.Node, wide int, drop float64) *G.Node
 	y := b.BatchNorm(name+".norm", b.conv(name+".dwconv", x, deep), 1)
 	y = b.GELU(name+".act", b.conv(name+".pwconv1", y, nn.Conv{Filters: wide, Kernel: 1, Bias: true}))
 	y = b.gamma(name+".layer_scale", b.conv(name+".pwconv2", y, nn.Conv{Filters: c, Kernel: 1, Bias: true}), 1)
-	return b.Add(name+".add", b.StochasticDepth(name+".drop_path", y, drop), x)
+	return b.pathAdd(name, y, x, drop)
 }
 
 // swiftBlock adds attention and a perceptron, times factors, to x.

@@ -127,10 +127,11 @@ func (o Swin) Build(builder *nn.Builder, x *G.Node) *G.Node {
 		least(0, "Pretrained").that(!o.CR || o.Pretrained == [4]int{}, "Pretrained", "0 with CR").
 		that(o.Timm && o.V2 || o.Pretrained == [4]int{}, "Pretrained", "0 without Timm and V2")
 	of := o.names()
-	if !b.multipleOf(x, o.Patch) {
-		return nil
+	whole := o.Patch
+	if o.CR {
+		whole *= 8
 	}
-	if o.CR && !b.multipleOf(x, 8*o.Patch) {
+	if !b.multipleOf(x, whole) {
 		return nil
 	}
 	x = b.Conv(of.patches, x, nn.Conv{Filters: o.Width, Kernel: o.Patch, Stride: o.Patch, Bias: true})

@@ -4,25 +4,29 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"strings"
 
 	G "gorgonia.org/gorgonia"
 
 	"onlinerna/nn"
-	"onlinerna/nn/op"
 )
 
 func init() {
 	for _, v := range []struct {
 		name   string
 		blocks int // of the third stage
-		norms  bool
-	}{{"tiny_ns", 6, true}, {"small", 18, false}, {"small_ns", 18, true}} {
+	}{{"tiny_ns", 6}, {"small", 18}, {"small_ns", 18}} {
+		size, _, norms := strings.Cut(v.name, "_")
 		net := Swin{Width: 96, Blocks: [4]int{2, 2, v.blocks, 2}, Heads: 3, V2: true, Timm: true, CR: true,
-			StageNorm: v.norms, BiasDropout: .125}
+			StageNorm: norms, BiasDropout: .125}
+		summary := "Swin V2 of Christoph Reich, " + size + ", with timm's names"
+		if norms {
+			summary = strings.Replace(summary, ", with", " with normalised stages, with", 1)
+		}
 		imageNet(nn.Architecture{
 			Name:          "swinv2_cr_" + v.name + "_224",
 			Family:        "swin",
-			Summary:       fmt.Sprintf("Swin V2 of Christoph Reich, %.5s, with timm's names", v.name),
+			Summary:       summary,
 			Reference:     "Liu et al., Swin transformer V2: scaling up capacity and resolution, 2022",
 			MinSize:       32,
 			Resize:        248,
@@ -59,19 +63,15 @@ func (o Swin) crAttention(b layer, name string, x *G.Node, w window) *G.Node {
 	return y
 }
 
-// pairBias is the bias of scores by a net that takes the offset between two tokens, for each pair: elements of its
-// hidden layer are dropped pair by pair.
+// pairBias is the bias of scores by a biasNet for each pair of tokens, whose elements are dropped pair by pair.
 func (o Swin) pairBias(b layer, name string, w window) *G.Node {
-	t, mlp, hidden := w.Rows*w.Columns, name+".meta_mlp", cmp.Or(o.BiasHidden, 384)
-	at := func(d int) float64 { return math.Copysign(math.Log(1+math.Abs(float64(d))), float64(d)) }
-	offsets := op.New(op.T(op.Float64, t*t, 2))
-	for i := range t * t {
-		from, to := i/t, i%t
-		copy(offsets.Data.([]float64)[2*i:], []float64{at(from/w.Columns - to/w.Columns), at(from%w.Columns - to%w.Columns)})
+	var offsets []float64
+	for i := range w.Rows * w.Columns {
+		for j := range w.Rows * w.Columns {
+			offsets = append(offsets, logOffset(i/w.Columns-j/w.Columns), logOffset(i%w.Columns-j%w.Columns))
+		}
 	}
-	x := b.ReLU(mlp+".act", b.Linear(mlp+".fc1", b.Constant(mlp+".offsets", offsets), hidden))
-	x = b.Dropout(mlp+".drop1", b.Reshape(mlp+".row", x, 1, t*t*hidden), o.BiasDropout)
-	x = b.Linear(mlp+".fc2", b.Reshape(mlp+".rows", x, t*t, hidden), w.heads)
+	x := b.biasNet(name+".meta_mlp", offsets, w.heads, cmp.Or(o.BiasHidden, 384), o.BiasDropout, false)
 	return b.biasByHead(name, b.Permute(name+".by_head", x, 1, 0), w)
 }
 

@@ -111,7 +111,7 @@ func (b layer) wideBranch(name string, x *G.Node, wide int, drop float64) *G.Nod
 	y := b.bnConv(name+".conv1", x, nn.Conv{Filters: wide, Kernel: 1}, gelu)
 	y = b.bnConv(name+".conv2", y, nn.Conv{Filters: wide, Kernel: 3, Groups: wide}, gelu)
 	y = b.bnConv(name+".conv3", y, nn.Conv{Filters: x.Shape()[1], Kernel: 1}, nil)
-	return b.GELU(name+".act3", b.Add(name+".add", b.StochasticDepth(name+".drop_path", y, drop), x))
+	return b.GELU(name+".act3", b.pathAdd(name, y, x, drop))
 }
 
 // windowBlock adds attention in windows to the rows x of images, then convolves neighbours, then adds a perceptron.

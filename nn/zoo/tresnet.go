@@ -47,7 +47,7 @@ func tResNetInit(p nn.Param) nn.Init {
 // channels.
 type TResNet struct {
 	Blocks [4]int  // of each stage; timm's layers
-	Width  float64 // times 64 are the channels within the first stage's blocks, which double from one to the next; 0: 1
+	Width  float64 // factor of 64 channels within the first stage's blocks, which later stages double; 0 means 1
 	V2     bool    // all stages have bottlenecks, else the last two; channels are multiples of 8; timm's v2
 }
 
@@ -93,7 +93,7 @@ var tResNetLeaky nn.Activation = func(b *nn.Builder, name string, x *G.Node) *G.
 	return b.Map(name, expr.Arg(0).Max(expr.Arg(0).Scale(1e-3)), x)
 }
 
-// add adds the block to x, which it begins as. drop is the probability of dropping its branch in Train.
+// add adds the block. drop is the probability of dropping its branch in Train.
 func (t tResNetBlock) add(b layer, name string, x *G.Node, drop float64) *G.Node {
 	if b.Err() != nil {
 		return nil
@@ -131,5 +131,5 @@ func (t tResNetBlock) add(b layer, name string, x *G.Node, drop float64) *G.Node
 		y = strided(".conv2", b.bnConv(name+".conv1", y, nn.Conv{Filters: t.width, Kernel: 1}, tResNetLeaky))
 		y = b.BatchNorm(last+".bn", b.conv(last+".conv", excited(y), nn.Conv{Filters: out, Kernel: 1}), 0)
 	}
-	return b.ReLU(name+".act", b.Add(name+".add", b.StochasticDepth(name+".drop_path", y, drop), shortcut))
+	return b.ReLU(name+".act", b.pathAdd(name, y, shortcut, drop))
 }

@@ -65,31 +65,34 @@ func (b layer) offsetBias(name string, w window) *G.Node {
 	return b.biasByPair(name, table, w)
 }
 
-// logOffsets is offsetBias by a net of the logarithms of offsets, timm's RelPosMlp with the mode "cr". Elements of its
-// hidden layer are dropped with probability drop in Train. exempt says whether its matrices are without weight decay.
+// logOffsets is offsetBias by a biasNet: timm's RelPosMlp with the mode "cr".
 func (b layer) logOffsets(name string, w window, hidden int, drop float64, exempt bool) *G.Node {
-	param := func(part string, fanIn int, shape ...int) *G.Node {
-		return b.AddParam(nn.Param{Name: name + ".mlp." + part, Shape: shape, Init: nn.FanInUniform(fanIn),
-			BiasOrNorm: exempt || len(shape) == 1})
-	}
-	at := func(i, n int) float64 {
-		x := float64(i - (n - 1))
-		return math.Copysign(math.Log(1+math.Abs(x)), x)
-	}
-	var table []float64
+	var offsets []float64
 	for i := range 2*w.Rows - 1 {
 		for j := range 2*w.Columns - 1 {
-			table = append(table, at(i, w.Rows), at(j, w.Columns))
+			offsets = append(offsets, logOffset(i-(w.Rows-1)), logOffset(j-(w.Columns-1)))
 		}
 	}
-	n := len(table) / 2
-	x := b.Constant(name+".coords", op.Tensor{Shape: op.Shape{n, 2}, Data: table})
-	x = b.Apply(name+".mlp.fc1", op.Linear{}, x, param("fc1.weight", 2, hidden, 2), param("fc1.bias", 2, hidden))
-	x = b.Dropout(name+".mlp.drop1", b.Reshape(name+".mlp.row", b.ReLU(name+".mlp.act", x), 1, n*hidden), drop)
-	x = b.Apply(name+".mlp.fc2", op.Linear{}, b.Reshape(name+".mlp.rows", x, n, hidden),
-		param("fc2.weight", hidden, w.heads, hidden), param("fc2.bias", hidden, w.heads))
-	return b.biasByPair(name, x, w)
+	return b.biasByPair(name, b.biasNet(name+".mlp", offsets, w.heads, hidden, drop, exempt), w)
 }
+
+// biasNet gives offsets [n,2] a number for each head, by a net whose hidden elements are dropped with probability
+// drop in Train. exempt says whether its matrices are without weight decay.
+func (b layer) biasNet(name string, offsets []float64, heads, hidden int, drop float64, exempt bool) *G.Node {
+	param := func(part string, fanIn int, shape ...int) *G.Node {
+		return b.AddParam(nn.Param{Name: name + part, Shape: shape, Init: nn.FanInUniform(fanIn),
+			BiasOrNorm: exempt || len(shape) == 1})
+	}
+	n := len(offsets) / 2
+	x := b.Constant(name+".offsets", op.Tensor{Shape: op.Shape{n, 2}, Data: offsets})
+	x = b.Apply(name+".fc1", op.Linear{}, x, param(".fc1.weight", 2, hidden, 2), param(".fc1.bias", 2, hidden))
+	x = b.Dropout(name+".drop1", b.Reshape(name+".row", b.ReLU(name+".act", x), 1, n*hidden), drop)
+	return b.Apply(name+".fc2", op.Linear{}, b.Reshape(name+".rows", x, n, hidden),
+		param(".fc2.weight", hidden, heads, hidden), param(".fc2.bias", hidden, heads))
+}
+
+// logOffset is the logarithm of 1+|d| with the sign of d.
+func logOffset(d int) float64 { return math.Copysign(math.Log(1+math.Abs(float64(d))), float64(d)) }
 
 // offsetIndex adds the numbers of offsets to the state dict.
 func (b layer) offsetIndex(name string, w window) {

@@ -108,7 +108,7 @@ func (o XceptionAligned) Build(builder *nn.Builder, x *G.Node) *G.Node {
 		y, skip := o.block(b, name, x, s, last)
 		if !last {
 			drop := b.Config().DropPath * float64(i) / float64(len(blocks)-1)
-			y = b.Add(name+".add", b.StochasticDepth(name+".drop_path", y, drop), skip)
+			y = b.pathAdd(name, y, skip, drop)
 		}
 		x = y
 	}

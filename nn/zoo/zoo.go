@@ -97,11 +97,15 @@ func (b layer) norm(name string, x *G.Node, c nn.Conv, act nn.Activation) *G.Nod
 
 // convNorm adds a convolution and a batch normalisation of these names and, unless it is nil, the activation.
 func (b layer) convNorm(names [2]string, x *G.Node, c nn.Conv, act nn.Activation) *G.Node {
-	x = b.BatchNorm(names[1], b.conv(names[0], x, c), 1)
-	if act == nil {
+	return b.normThen(names[1], b.conv(names[0], x, c), 1, act)
+}
+
+// normThen adds a batch normalisation, whose factor starts as scale, and, unless it is nil, the activation.
+func (b layer) normThen(name string, x *G.Node, scale float64, act nn.Activation) *G.Node {
+	if x = b.BatchNorm(name, x, scale); act == nil {
 		return x
 	}
-	return act(b.Builder, names[1]+".activation", x)
+	return act(b.Builder, name+".activation", x)
 }
 
 // bnConv is convNorm with the names of timm's ConvNormAct and of torchvision's BasicConv2d.
@@ -139,6 +143,11 @@ func (b layer) exciteQuarter(name string, x *G.Node) *G.Node {
 // residual adds x, dropping whole samples of y with probability drop in Train.
 func (b layer) residual(name string, y, x *G.Node, drop float64) *G.Node {
 	return b.Add(name+".add", b.StochasticDepth(name+".stochastic_depth", y, drop), x)
+}
+
+// pathAdd is residual with timm's name of the layer that drops.
+func (b layer) pathAdd(name string, y, x *G.Node, drop float64) *G.Node {
+	return b.Add(name+".add", b.StochasticDepth(name+".drop_path", y, drop), x)
 }
 
 // pooled is the mean over pixels, followed by dropout, a layer of the given name.

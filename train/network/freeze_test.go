@@ -161,8 +161,16 @@ func TestLayerDepths(t *testing.T) {
 		"convnext_atto_ols": {"stem.0.weight": 0, "stem.1.weight": 0, "stem.2.bias": 0, "stages.0.blocks.0.gamma": 1},
 		"gcvit_xxtiny":      {"stem.conv1.weight": 0, "stem.down.conv_block.se.fc2.weight": 0, "stem.down.norm2.bias": 0},
 		"nextvit_small":     {"stem.3.norm.bias": 0, "stages.0.blocks.0.norm.weight": 1},
-		"resnet26t":         {"conv1.6.weight": 0, "bn1.bias": 0, "layer1.0.conv1.weight": 1, "fc.bias": 9},
-		"lenet":             {"conv1.weight": 0, "conv1.bias": 0, "conv2.weight": 1, "fc1.bias": 2, "fc3.weight": 4},
+		"coat_tiny": {"cls_token1": 0, "crpe1.conv_list.2.bias": 0, "serial_blocks1.1.mlp.fc2.bias": 2, "cls_token2": 3,
+			"patch_embed2.norm.bias": 3, "crpe2.conv_list.0.weight": 3, "serial_blocks2.0.norm1.weight": 4,
+			"serial_blocks4.1.mlp.fc2.bias": 11, "parallel_blocks.5.mlp2.fc2.bias": 17, "norm4.bias": 17,
+			"aggregate.weight": 18, "head.bias": 19},
+		"densenetblur121d": {"features.conv0.weight": 0, "features.norm2.bias": 0,
+			"features.denseblock1.denselayer1.norm1.weight": 1, "features.transition1.conv.weight": 7, "classifier.bias": 62},
+		"efficientvim_m1_dist": {"patch_embed.conv.0.conv.weight": 0, "stages.0.blocks.0.alpha": 1, "norm.3.bias": 8,
+			"weights": 9, "weights_dist": 9, "heads.0.weight": 10, "heads_dist.3.bias": 10},
+		"resnet26t": {"conv1.6.weight": 0, "bn1.bias": 0, "layer1.0.conv1.weight": 1, "fc.bias": 9},
+		"lenet":     {"conv1.weight": 0, "conv1.bias": 0, "conv2.weight": 1, "fc1.bias": 2, "fc3.weight": 4},
 	} {
 		m, err := nn.Build(arch, nn.Config{Batch: 1, Mode: nn.Eval})
 		if err != nil {

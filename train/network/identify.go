@@ -79,8 +79,12 @@ func fits(f *statedict.File, a nn.Architecture) bool {
 		return false
 	}
 	g := within(f, m.Model)
-	first := m.Params[0]
-	if t, ok := g.Lookup(first.Name); ok && len(first.Shape) == 4 && len(t.Shape) == 4 && t.Shape[1] != first.Shape[1] {
+	conv := slices.IndexFunc(m.Params, func(p nn.Param) bool { return len(p.Shape) == 4 }) // tokens may be before it
+	if conv < 0 {
+		return isOf(g, m)
+	}
+	first := m.Params[conv]
+	if t, ok := g.Lookup(first.Name); ok && len(t.Shape) == 4 && t.Shape[1] != first.Shape[1] {
 		// The pixels of a square may be channels of the first convolution.
 		channels := t.Shape[1] * m.Config.Channels / first.Shape[1]
 		other, err := a.Model(nn.Config{Batch: 1, Mode: nn.Eval, Channels: channels})

@@ -134,6 +134,33 @@ func layers(t *testing.T, name string, size int) string {
 	return b.String()
 }
 
+// Nets for images of other channels are identified, also where tokens are before the first convolution or squares of
+// pixels are its channels.
+func TestIdentifyChannels(t *testing.T) {
+	for _, name := range []string{"vit_tiny_patch16_224", "coat_lite_tiny", "efficientvim_m1", "tresnet_m"} {
+		for _, channels := range []int{1, 4} {
+			m, err := nn.Build(name, nn.Config{Batch: 1, Mode: nn.Eval, Channels: channels})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var list []safetensors.Tensor
+			for _, e := range m.StateDict() {
+				list = append(list, safetensors.Tensor{Name: e.Name, DType: safetensors.F32, Shape: e.Shape})
+			}
+			path := filepath.Join(t.TempDir(), "w.safetensors")
+			zeros(t, path, list)
+			f, err := statedict.Open(path, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := Identify(f); !slices.Contains(got, name) {
+				t.Errorf("%s of %d channels: %v", name, channels, got)
+			}
+			f.Close()
+		}
+	}
+}
+
 // Of nets with the same tensors and other layers, weights of the one are not taken for those of the other without a
 // doubt.
 func TestRivals(t *testing.T) {
