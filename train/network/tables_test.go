@@ -56,6 +56,7 @@ func TestTables(t *testing.T) {
 		{"a.relative_position_bias_table", op.Shape{169, 3}, []int{256, 3}},     // even
 		{"a.relative_position_bias_table", op.Shape{169, 3}, []int{532, 3}},     // a class token
 		{"a.relative_position_bias_table", op.Shape{3, 13, 13}, []int{3, 9, 7}}, // not square
+		{"a.relative_position_bias_table", op.Shape{3, 13, 13}, []int{4, 9, 9}},
 		{"a.attention_biases", op.Shape{3, 49}, []int{4, 16}},
 		{"a.attention_biases", op.Shape{3, 49}, []int{3, 15}},
 		{"a.weight", op.Shape{169, 3}, []int{529, 3}},
