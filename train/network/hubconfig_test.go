@@ -238,7 +238,8 @@ func TestTwins(t *testing.T) {
 			t.Errorf("%s: %q, %v", model, doubt, err)
 		}
 	}
-	if doubt, err := (&Network{arch: "swinv2_tiny_window8_256"}).sameNet(nil, Meta{Kind: "swinv2"}); err != nil || doubt != "" {
+	doubt, err := (&Network{arch: "swinv2_tiny_window8_256"}).sameNet(nil, Meta{Kind: "swinv2"})
+	if err != nil || doubt != "" {
 		t.Errorf("transformers' Swin V2: %q, %v", doubt, err)
 	}
 	// Nets for images of another size have the same layers as a rule.
