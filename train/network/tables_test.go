@@ -86,6 +86,7 @@ func TestOtherTables(t *testing.T) {
 		{"beit_narrow", 32, 64, `table is resized from 7×7 to 15×15 relative positions, and so are \d more$`},
 		{"maxvit_tf_narrow", 64, 96, `table is resized from 3×3 to 5×5 relative positions, and so are \d more$`},
 		{"coatnet_narrow", 64, 96, `table is resized from`},
+		{"swin_s3_timm_narrow", 32, 64, `table is resized from`}, // windows are no larger than images
 		{"levit_narrow", 96, 64, `attention_biases is resized from `},
 		{"efficientformer_narrow", 64, 96, `attention_biases is resized from `},
 		{"efficientformerv2_narrow", 64, 96, `attention_biases is resized from `},
