@@ -84,7 +84,7 @@ func (i Init) fill(dst any, seed uint64, name string) error {
 		return fmt.Errorf("unknown distribution %d", i.Distribution)
 	}
 	if i.Distribution == Frequencies && (i.Row < 2 || i.Row%2 > 0) {
-		return fmt.Errorf("frequencies by rows of %d values: their number must be even", i.Row)
+		return fmt.Errorf("frequencies by rows of %d values: their number must be even and above 0", i.Row)
 	}
 	if second := i.Second; second != nil {
 		i.Second = nil

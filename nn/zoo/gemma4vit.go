@@ -2,6 +2,7 @@ package zoo
 
 import (
 	"fmt"
+	"slices"
 
 	G "gorgonia.org/gorgonia"
 
@@ -56,11 +57,7 @@ func (v GemmaViT) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	}
 	if v.Standard {
 		b.Buffer("encoder.std_bias", make([]float64, v.Width), v.Width)
-		ones := make([]float64, v.Width)
-		for i := range ones {
-			ones[i] = 1
-		}
-		b.Buffer("encoder.std_scale", ones, v.Width)
+		b.Buffer("encoder.std_scale", slices.Repeat([]float64{1}, v.Width), v.Width)
 	}
 	r := rope{height: height, width: width, heads: v.Heads, head: v.Width / v.Heads, apart: v.Width / v.Heads / 4,
 		temperature: 100, columnsFirst: true}

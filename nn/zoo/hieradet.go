@@ -1,7 +1,9 @@
 package zoo
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
 	G "gorgonia.org/gorgonia"
 
@@ -56,9 +58,7 @@ func (o HieraDet) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	if o.Windows == [4]int{} {
 		o.Windows = [4]int{8, 4, 14, 7}
 	}
-	if o.Grid == 0 {
-		o.Grid = 7
-	}
+	o.Grid = cmp.Or(o.Grid, 7)
 	even := true
 	for _, w := range o.Windows[:3] {
 		even = even && w%2 == 0
@@ -76,10 +76,6 @@ func (o HieraDet) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	x = b.Conv("patch_embed.proj", x, nn.Conv{Filters: o.Width, Kernel: 7, Stride: 4, Pad: 3, Bias: true})
 	x = b.Map("places", expr.Arg(0).Add(expr.Arg(1)), b.Apply("patches", op.Tokens{}, x), place)
 	x = b.Reshape("rows", x, d.images*d.height*d.width, o.Width)
-	global := map[int]bool{}
-	for _, k := range o.Global {
-		global[k] = true
-	}
 	done, all := 0, sum(o.Blocks[:])
 	for i, count := range o.Blocks {
 		for j := range count {
@@ -87,7 +83,7 @@ func (o HieraDet) Build(builder *nn.Builder, x *G.Node) *G.Node {
 			if i > 0 && j == 0 {
 				d.pools, d.window = true, o.Windows[i-1]
 			}
-			if global[done] {
+			if slices.Contains(o.Global, done) {
 				d.window = 0
 			}
 			x = d.add(b, fmt.Sprintf("blocks.%d", done), x, b.Config().DropPathAt(done, all))

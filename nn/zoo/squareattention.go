@@ -90,8 +90,8 @@ func (b layer) axisScores(name string, queries, table *G.Node, s squares, down b
 	return x
 }
 
-// onePerAxis has for each key 2·side numbers: a 1 in the column of its row, and one in that of its column. A class token
-// has none.
+// onePerAxis has for each key 2·side numbers: a 1 in the column of its row, and one in that of its column. A class
+// token has none.
 func onePerAxis(s squares) op.Tensor {
 	first := 0
 	if s.class {

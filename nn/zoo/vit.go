@@ -148,8 +148,8 @@ var timmNames = vitNames{"cls_token", "reg_token", "pos_embed", "patch_embed.pro
 	"pos_drop", ".attn.proj_drop", ".mlp.drop1", ".mlp.drop2"}
 
 var torchvisionNames = vitNames{"class_token", "", "encoder.pos_embedding", "conv_proj",
-	"encoder.layers.encoder_layer_%d", "encoder.ln", "heads.head", ".ln_1", ".self_attention.in_proj_weight", ".self_attention.in_proj_bias",
-	".self_attention.out_proj", ".ln_2", ".mlp.0", ".mlp.3",
+	"encoder.layers.encoder_layer_%d", "encoder.ln", "heads.head",
+	".ln_1", ".self_attention.in_proj_weight", ".self_attention.in_proj_bias", ".self_attention.out_proj", ".ln_2", ".mlp.0", ".mlp.3",
 	"encoder.dropout", ".dropout", ".mlp.2", ".mlp.4"}
 
 // preLogits is torchvision's layer before the head.

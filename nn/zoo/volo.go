@@ -33,7 +33,7 @@ func init() {
 				Reference:     "Yuan et al., VOLO: vision outlooker for visual recognition, 2021",
 				Size:          size,
 				MinSize:       32,
-				Resize:        size, // timm has some fill up smaller images
+				Resize:        size, // timm crops some from smaller images, which it fills up
 				Interpolation: bicubic,
 				Block:         `^(patch_embed|network\.[0-4](?:\.\d+)?|post_network\.\d)\.`,
 				Heads:         []string{"head", "aux_head"},

@@ -15,6 +15,7 @@ func TestOtherModel(t *testing.T) {
 	}{
 		{"vit_base_patch16_224", "vit_base_patch16_384", 0},
 		{"vit_base_patch16_224", "vit_base_patch16_224", 200},
+		{"vit_base_patch32_clip_224", "vit_base_patch32_clip_quickgelu_224", 200}, // trained with other images than usual
 		{"wide_resnet50_2", "timm/none", 200},
 		{"unknown", "vit_base_patch16_384", 200},
 	} {

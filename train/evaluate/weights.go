@@ -119,7 +119,7 @@ func (o *Options) outputs(file *statedict.File, model string, classes int) (int,
 // resolve lets the command line override the file.
 func (o *Options) resolve(file *statedict.File, m *network.Meta) error {
 	if o.Model != "" {
-		if other(m.Model, o.Model) {
+		if resized(m.Model, o.Model) {
 			m.ImageSize, m.ValResize = 0, 0
 		}
 		m.Model = o.Model
@@ -160,11 +160,11 @@ func (o *Options) resolve(file *statedict.File, m *network.Meta) error {
 	return nil
 }
 
-// other reports whether a model is another than the one that a file names, such as one for larger images.
-func other(named, model string) bool {
+// resized reports whether a model is for images of another size than the one that a file names.
+func resized(named, model string) bool {
 	a, err := nn.Lookup(model)
 	b, unknown := nn.Lookup(named)
-	return err == nil && unknown == nil && a.Name != b.Name
+	return err == nil && unknown == nil && a.Size != b.Size
 }
 
 // Fill sets unknown values from the data's profile. Photos are prepared as for the net's published weights: those of

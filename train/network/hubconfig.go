@@ -231,8 +231,8 @@ func (n *Network) sameNet(f *statedict.File, l Meta) (doubt string, err error) {
 		if ok {
 			hint = ": give the model " + name
 		}
-		return "", fmt.Errorf("the config.json beside it says that the weights are of timm's %s, whose layers differ from those "+
-			"of %s%s", a, n.arch, hint)
+		return "", fmt.Errorf("the config.json beside it says that the weights are of timm's %s, whose layers differ from "+
+			"those of %s%s", a, n.arch, hint)
 	case a != "" && !ok:
 		return taken + ", which have the same tensors: " + l.Unoffered(), nil
 	case a != "" || l.Kind != "":

@@ -207,6 +207,29 @@ func TestTwins(t *testing.T) {
 			t.Errorf("%+v: %q, %q, %v", c, m.Model, doubt, err)
 		}
 	}
+	// Some doubts are of timm's names of tensors alone.
+	open := func(tensor string) *statedict.File {
+		path := filepath.Join(t.TempDir(), "w.safetensors")
+		zeros(t, path, []safetensors.Tensor{{Name: tensor, DType: safetensors.F32, Shape: []int{1}}})
+		f, err := statedict.Open(path, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { f.Close() })
+		return f
+	}
+	for _, c := range []struct{ net, tensor, doubt string }{
+		{"vit_base_patch16_dinov3_qkvb", "reg_token", "those of vit_base_patch16_lingbot, with another input of the head"},
+		{"vit_base_patch16_lingbot", "reg_token", "those of vit_base_patch16_dinov3_qkvb, with another input of the head"},
+		{"vit_base_patch16_dinov3_qkvb", "storage_tokens", ""},
+		{"efficientnet_b0", "conv_stem.weight", "those of tf_efficientnet_b0 have the same names"},
+		{"efficientnet_b0", "features.0.0.weight", ""},
+	} {
+		doubt, err := (&Network{arch: c.net}).sameNet(open(c.tensor), Meta{})
+		if err != nil || !strings.Contains(doubt, c.doubt) || (doubt == "") != (c.doubt == "") {
+			t.Errorf("%+v: %q, %v", c, doubt, err)
+		}
+	}
 	// So does transformers'.
 	for model, want := range map[string]string{"vit_base_patch32_clip_224": "",
 		"vit_base_patch32_clip_quickgelu_224": "for the activation of vit_base_patch32_clip_quickgelu_224"} {
@@ -214,6 +237,10 @@ func TestTwins(t *testing.T) {
 		if err != nil || !strings.Contains(doubt, want) || (doubt == "") != (want == "") {
 			t.Errorf("%s: %q, %v", model, doubt, err)
 		}
+	}
+	doubt, err := (&Network{arch: "swinv2_tiny_window8_256"}).sameNet(nil, Meta{Kind: "swinv2"})
+	if err != nil || doubt != "" {
+		t.Errorf("transformers' Swin V2: %q, %v", doubt, err)
 	}
 	// Nets for images of another size have the same layers as a rule.
 	for net, other := range map[string]string{"vit_base_patch16_224": "vit_base_patch16_384",

@@ -79,6 +79,30 @@ func TestIdentify(t *testing.T) {
 	}
 }
 
+// Nets for grey images are identified, too, also those whose first convolution takes the pixels of squares.
+func TestIdentifyGrey(t *testing.T) {
+	for _, name := range []string{"resnet18", "tresnet_m"} {
+		m, err := nn.Build(name, nn.Config{Batch: 1, Mode: nn.Eval, Channels: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all []safetensors.Tensor
+		for _, e := range m.StateDict() {
+			all = append(all, safetensors.Tensor{Name: e.Name, DType: safetensors.BF16, Shape: e.Shape})
+		}
+		path := filepath.Join(t.TempDir(), "w.safetensors")
+		zeros(t, path, all)
+		f, err := statedict.Open(path, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := Identify(f); !slices.Contains(got, name) {
+			t.Errorf("%s: %v", name, got)
+		}
+		f.Close()
+	}
+}
+
 // signature has the names and shapes of a model's tensors but those of buffers and of the sizes of the last layer.
 func signature(m *nn.Model) string {
 	var b strings.Builder

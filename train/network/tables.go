@@ -75,9 +75,9 @@ func (r table) resize(x []float64, shape op.Shape) []float64 {
 	return y
 }
 
-// stretched are the weights of the elements of a row of signed distances, for each element of one of to distances: those
-// of linear interpolation, where the file's distances grow by a constant factor from one to the next, so that the
-// longest are the model's. Both numbers are odd.
+// stretched are the weights of linear interpolation from a row of signed distances to one of to distances; both numbers
+// are odd. Steps between the file's distances start as 1 in the middle and grow by a constant factor outwards, such that
+// the longest distances are the model's.
 func stretched(from, to int) [][]float64 {
 	steps, longest := from/2, float64(to/2)
 	low, high, q := 1.01, 1.5, 0.

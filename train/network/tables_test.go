@@ -56,6 +56,7 @@ func TestTables(t *testing.T) {
 		{"a.relative_position_bias_table", op.Shape{169, 3}, []int{256, 3}},     // even
 		{"a.relative_position_bias_table", op.Shape{169, 3}, []int{532, 3}},     // a class token
 		{"a.relative_position_bias_table", op.Shape{3, 13, 13}, []int{3, 9, 7}}, // not square
+		{"a.relative_position_bias_table", op.Shape{3, 13, 13}, []int{4, 9, 9}},
 		{"a.attention_biases", op.Shape{3, 49}, []int{4, 16}},
 		{"a.attention_biases", op.Shape{3, 49}, []int{3, 15}},
 		{"a.weight", op.Shape{169, 3}, []int{529, 3}},
@@ -85,6 +86,7 @@ func TestOtherTables(t *testing.T) {
 		{"beit_narrow", 32, 64, `table is resized from 7×7 to 15×15 relative positions, and so are \d more$`},
 		{"maxvit_tf_narrow", 64, 96, `table is resized from 3×3 to 5×5 relative positions, and so are \d more$`},
 		{"coatnet_narrow", 64, 96, `table is resized from`},
+		{"swin_s3_timm_narrow", 32, 64, `table is resized from`}, // windows are no larger than images
 		{"levit_narrow", 96, 64, `attention_biases is resized from `},
 		{"efficientformer_narrow", 64, 96, `attention_biases is resized from `},
 		{"efficientformerv2_narrow", 64, 96, `attention_biases is resized from `},

@@ -25,7 +25,7 @@ func JoinPads(p *device.Program) {
 		last := p.Steps[i]
 		joined := []device.Step{{Name: last.Name, Op: op.Concat{Axis: axis}, In: parts, Out: last.Out}}
 		if len(t.others) == 1 {
-			joined[0].Out = p.Steps[t.steps[1]].Out // a sum that is no longer needed
+			joined[0].Out = p.Steps[t.steps[1]].Out // a term that is no longer needed
 			last.In = []int{joined[0].Out, t.others[0]}
 			joined = append(joined, last)
 		}

@@ -99,6 +99,10 @@ func TestJoinPads(t *testing.T) {
 			a := p.add(p.part(0, 4), p.whole())
 			return p.add(a, p.part(4, 2))
 		}, []string{"concat", "add"}},
+		"another term behind a pad": {func(p *padded) int {
+			a := p.part(0, 4)
+			return p.add(a, p.add(p.part(4, 2), p.whole()))
+		}, []string{"concat", "add"}},
 		"two other terms": {func(p *padded) int {
 			a := p.add(p.part(0, 4), p.whole())
 			return p.add(a, p.add(p.part(4, 2), p.whole()))
