@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"hash/crc32"
 	"math"
 	"os"
 	"path/filepath"
@@ -291,13 +292,13 @@ func (j judge) steps(dev device.Device, tol tolerances, by device.Optimizer, los
 	if losses == nil { // of a whole net
 		return ""
 	}
+	const large = 1_000_000 // takes seconds
 	_, first := by.(optim.SGD)
 	switch {
 	case machinetest.Full():
-	case j.elements() > 1_000_000: // which take seconds
-		if !first {
-			return ""
-		}
+	case !first && (crc32.ChecksumIEEE([]byte(j.want.Net))%4 > 0 || j.elements() > large):
+		return "" // exemptions and gradients, which a net adds to the optimiser, are compared for all
+	case j.elements() > large:
 		losses = losses[:2]
 	case first:
 		losses = losses[:min(3, len(losses))] // whole nets have fewer
