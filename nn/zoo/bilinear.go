@@ -3,6 +3,7 @@ package zoo
 import (
 	G "gorgonia.org/gorgonia"
 
+	"onlinerna/internal/resize"
 	"onlinerna/nn/op"
 )
 
@@ -16,8 +17,8 @@ func (b layer) bilinear(name string, x *G.Node, height, width int, corners bool)
 	if rows == height && columns == width {
 		return x
 	}
-	p := resizing{corners: corners}
-	return b.resample(name, x, p.matrix(rows, height), p.matrix(columns, width))
+	by := resize.Line{Corners: corners}
+	return b.resample(name, x, lineMatrix(by, rows, height), lineMatrix(by, columns, width))
 }
 
 // resample multiplies the columns of images x by a matrix [height,extent], and their rows by one [width,extent].

@@ -6,6 +6,7 @@ import (
 
 	G "gorgonia.org/gorgonia"
 
+	"onlinerna/internal/resize"
 	"onlinerna/nn"
 	"onlinerna/nn/op"
 	"onlinerna/nn/op/expr"
@@ -110,7 +111,7 @@ func (o CrossViT) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	for i := range rows {
 		name, image := fmt.Sprintf("patch_embed.%d.proj", i), x
 		if i == 1 && small != size {
-			m := resizing{cubic: true}.matrix(size, small)
+			m := lineMatrix(resize.Line{Cubic: true}, size, small)
 			image = b.resample("small", x, m, m)
 		}
 		y := o.patches(b, name, image, i)

@@ -7,6 +7,7 @@ import (
 
 	G "gorgonia.org/gorgonia"
 
+	"onlinerna/internal/resize"
 	"onlinerna/nn"
 	"onlinerna/nn/op"
 	"onlinerna/nn/op/expr"
@@ -106,7 +107,7 @@ func (o Hiera) places(b layer, height, width int) *G.Node {
 		return b.embedding("pos_embed", height*width, o.Width)
 	}
 	return windowPlaces{width: o.Width, side: o.Grid, window: hieraUnit, name: "pos_embed_win", decayed: true,
-		by: resizing{cubic: true, antialias: true}}.build(b, height, width)
+		by: resize.Line{Cubic: true, Antialias: true}}.build(b, height, width)
 }
 
 // hieraBlock are the shapes of a block.

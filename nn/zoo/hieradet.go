@@ -7,6 +7,7 @@ import (
 
 	G "gorgonia.org/gorgonia"
 
+	"onlinerna/internal/resize"
 	"onlinerna/nn"
 	"onlinerna/nn/op"
 	"onlinerna/nn/op/expr"
@@ -71,7 +72,7 @@ func (o HieraDet) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	}
 	d := detBlock{images: x.Shape()[0], height: x.Shape()[2] / 4, width: x.Shape()[3] / 4}
 	places := windowPlaces{width: o.Width, side: o.Grid, window: o.Windows[0], name: "pos_embed_window",
-		by: resizing{cubic: true}}
+		by: resize.Line{Cubic: true}}
 	place := places.build(b, d.height, d.width)
 	x = b.Conv("patch_embed.proj", x, nn.Conv{Filters: o.Width, Kernel: 7, Stride: 4, Pad: 3, Bias: true})
 	x = b.Map("places", expr.Arg(0).Add(expr.Arg(1)), b.Apply("patches", op.Tokens{}, x), place)

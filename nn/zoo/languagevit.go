@@ -7,6 +7,7 @@ import (
 
 	G "gorgonia.org/gorgonia"
 
+	"onlinerna/internal/resize"
 	"onlinerna/nn"
 	"onlinerna/nn/op"
 	"onlinerna/nn/op/expr"
@@ -105,7 +106,7 @@ func (v LanguageViT) Build(builder *nn.Builder, x *G.Node) *G.Node {
 	var place *G.Node
 	if v.Grid > 0 {
 		place = b.Reshape("places.rows", b.embedding("encoder.pos_embed", v.Grid*v.Grid, v.Width), v.Grid*v.Grid, v.Width)
-		place = b.resized("places", place, v.Grid, height, width, resizing{corners: true})
+		place = b.resized("places", place, v.Grid, height, width, resize.Line{Corners: true})
 	}
 	y := b.Conv("encoder.patch_embed.proj", x, nn.Conv{Filters: v.Width, Kernel: v.Patch, Stride: v.Patch, Bias: true})
 	y = b.Apply("patches", op.Tokens{}, y)

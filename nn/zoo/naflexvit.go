@@ -3,6 +3,7 @@ package zoo
 import (
 	G "gorgonia.org/gorgonia"
 
+	"onlinerna/internal/resize"
 	"onlinerna/nn"
 	"onlinerna/nn/op"
 	"onlinerna/nn/op/expr"
@@ -74,7 +75,7 @@ var naFlexNames = func() vitNames {
 
 // build adds the places of height×width patches: [1,height·width,width of a token].
 func (f NaFlex) build(b layer, height, width, c int) *G.Node {
-	by := resizing{cubic: !f.Linear, antialias: !f.NoAntialias, corners: f.Corners}
+	by := resize.Line{Cubic: !f.Linear, Antialias: !f.NoAntialias, Corners: f.Corners}
 	name := naFlexNames.place
 	if !f.Factorized {
 		grid := b.AddParam(nn.Param{Name: name, Shape: op.Shape{f.Grid * f.Grid, c}, Stored: op.Shape{1, f.Grid, f.Grid, c},
@@ -84,7 +85,7 @@ func (f NaFlex) build(b layer, height, width, c int) *G.Node {
 	axis := func(name string, to int) *G.Node {
 		x := b.AddParam(nn.Param{Name: name, Shape: op.Shape{f.Grid, c}, Stored: op.Shape{1, f.Grid, c},
 			Init: nn.Init{Distribution: nn.Normal, Scale: .02}})
-		return b.MatMul(name+".resized", b.Constant(name+".along", resizing{}.matrix(f.Grid, to)), x, false)
+		return b.MatMul(name+".resized", b.Constant(name+".along", lineMatrix(resize.Line{}, f.Grid, to)), x, false)
 	}
 	down, across := axis(name+"_y", height), axis(name+"_x", width)
 	y := b.Map(name, expr.Arg(0).Add(expr.Arg(1)), b.Reshape(name+".rows", down, height, 1, c),

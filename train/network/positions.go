@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"onlinerna/internal/resize"
 	"onlinerna/nn"
 	"onlinerna/nn/op"
 	"onlinerna/train/statedict"
@@ -98,27 +99,11 @@ func (n *Network) loadClass(f *statedict.File, t, places statedict.Tensor, e nn.
 }
 
 // bicubic resizes an image of from×from pixels with c channels to to×to, as timm resizes positions.
-func bicubic(x []float64, from, to, c int) []float64 { return resample(x, keys(from, to), c) }
-
-// keys are the weights of the elements of a row, for each element of one of to elements. Where the row shrinks, the
-// kernel is as much wider: PyTorch's interpolate with mode bicubic and antialias.
-func keys(from, to int) [][]float64 {
-	weights := make([][]float64, to)
-	scale := float64(from) / float64(to)
-	wide := max(scale, 1)
-	for i := range weights {
-		weights[i] = make([]float64, from)
-		center, sum := scale*(float64(i)+.5), 0.
-		for k := max(int(center-2*wide+.5), 0); k < min(int(center+2*wide+.5), from); k++ {
-			weights[i][k] = cubic((float64(k) - center + .5) / wide)
-			sum += weights[i][k]
-		}
-		for k := range weights[i] {
-			weights[i][k] /= sum
-		}
-	}
-	return weights
+func bicubic(x []float64, from, to, c int) []float64 {
+	return resample(x, bicubically.Weights(from, to), c)
 }
+
+var bicubically = resize.Line{Cubic: true, Antialias: true}
 
 // resample applies weights, a row for each of the result, to the rows and columns of a square image with c channels.
 func resample(x []float64, weights [][]float64, c int) []float64 {
@@ -142,17 +127,6 @@ func resample(x []float64, weights [][]float64, c int) []float64 {
 		}
 	}
 	return y
-}
-
-// cubic is Keys' kernel with a = −1/2.
-func cubic(x float64) float64 {
-	switch x = math.Abs(x); {
-	case x < 1:
-		return (1.5*x-2.5)*x*x + 1
-	case x < 2:
-		return ((-.5*x+2.5)*x-4)*x + 2
-	}
-	return 0
 }
 
 // resized describes positions and tables of relative ones that loading resizes, "" if there are none.

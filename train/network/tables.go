@@ -59,7 +59,7 @@ func (n *Network) loadTable(f *statedict.File, t statedict.Tensor, e nn.Entry, r
 func (r table) resize(x []float64, shape op.Shape) []float64 {
 	distances := stretched
 	if r.absolute {
-		distances = keys
+		distances = bicubically.Weights
 	}
 	weights := distances(r.from, r.to)
 	heads, size := shape[len(shape)-1], len(x)
