@@ -105,6 +105,14 @@ func TestManyBlocks(t *testing.T) {
 			b.apply(op.Reshape{Shape: op.Shape{3, 7, 1, 5}}, b.data(3, 5, 7))
 			b.apply(op.Reshape{Shape: op.Shape{2, 7, 5, 3}}, b.data(5, 2, 7, 3))
 		}},
+		{"sums and maxima", func(b *builder) {
+			b.apply(op.SumTo{Shape: op.Shape{2, 1, 1, 1}}, b.data(2, 31, 30, 36))
+			b.apply(op.SumTo{Shape: op.Shape{1, 1100, 1, 1}}, b.data(1, 1100, 3, 11))
+			for by := op.Sum; by <= op.Max; by++ {
+				b.apply(op.Reduce{By: by, Axes: []int{0}}, b.data(5, 1100))
+				b.apply(op.Reduce{By: by, Axes: []int{0, 2}}, b.data(3, 2, 4, 1100))
+			}
+		}},
 		{"pools", func(b *builder) {
 			max := op.MaxPool{Kernel: [2]int{3, 3}, Stride: [2]int{2, 2}, Pad: [2]int{1, 1}}
 			x := b.data(5, 70, 33, 31)

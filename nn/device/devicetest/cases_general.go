@@ -92,7 +92,7 @@ func moveCases() []opCase {
 func reduceCases() []opCase {
 	var all []opCase
 	for _, s := range []op.Shape{{2, 3, 7, 7}, {3, 5, 1, 1}, {2, 33, 5, 4}, {3, 10}, {1, 1}, {16, 1000}, {7},
-		{2, 3, 1, 4, 5}, {300, 33}, {6, 50, 64}, {5, 1100}} {
+		{2, 3, 1, 4, 5}, {300, 33}, {6, 50, 64}} {
 		var subsets [][]int
 		for bits := range 1 << len(s) {
 			var axes []int

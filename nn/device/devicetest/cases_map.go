@@ -151,7 +151,5 @@ func sumCases() []opCase {
 	return append(all,
 		opCase{op: op.SumTo{Shape: op.Shape{4, 5}}, in: []operand{data(one, 4, 5, 6)}},
 		opCase{op: op.SumTo{Shape: op.Shape{1, 40, 60}}, in: []operand{data(one, 3, 40, 60)}},
-		opCase{op: op.SumTo{Shape: op.Shape{1}}, in: []operand{data(one, 9)}},
-		opCase{op: op.SumTo{Shape: op.Shape{2, 1, 1, 1}}, in: []operand{data(one, 2, 31, 30, 36)}}, // more than one part
-		opCase{op: op.SumTo{Shape: op.Shape{1, 1100, 1, 1}}, in: []operand{data(one, 1, 1100, 3, 11)}})
+		opCase{op: op.SumTo{Shape: op.Shape{1}}, in: []operand{data(one, 9)}})
 }
