@@ -13,22 +13,22 @@ import (
 // beside those that are next to it in memory.
 func reduce(s work.Step, o op.Reduce) (*work.Lowering, error) {
 	shape, x, y := s.InType(0).Shape, work.Strides(s.InValue(0)), work.DataStrides(s.OutType())
-	var kept, summed []axis
+	var kept, summed []work.Side
 	for i, n := range shape {
 		if n == 1 {
 			continue
 		}
-		if a := (axis{n, x[i], y[i]}); slices.Contains(o.Axes, i) {
+		if a := (work.Side{N: n, Src: x[i], Dst: y[i]}); slices.Contains(o.Axes, i) {
 			summed = append(summed, a)
 		} else {
 			kept = append(kept, a)
 		}
 	}
-	for _, list := range [][]axis{kept, summed} {
-		slices.SortFunc(list, func(a, b axis) int { return b.x - a.x })
+	for _, list := range [][]work.Side{kept, summed} {
+		slices.SortFunc(list, func(a, b work.Side) int { return b.Src - a.Src })
 	}
-	if n := len(kept) - 1; n >= 0 && len(summed) > 0 && kept[n].x == 1 && kept[n].y == 1 {
-		return reduceRows(s, o, kept[:n], summed, kept[n].n), nil
+	if n := len(kept) - 1; n >= 0 && len(summed) > 0 && kept[n].Src == 1 && kept[n].Dst == 1 {
+		return reduceRows(s, o, kept[:n], summed, kept[n].N), nil
 	}
 	count := o.Count(shape)
 	rows := s.OutType().Shape.Size()
@@ -37,7 +37,7 @@ func reduce(s work.Step, o op.Reduce) (*work.Lowering, error) {
 		src, dst := st.Floats(s.In[0]), st.Floats(s.Out)
 		return []work.Phase{{Blocks: work.Ceil(rows, each), Run: func(_, block int) {
 			for i := block * each; i < min((block+1)*each, rows); i++ {
-				from, to := places(kept, i)
+				from, to := work.Places(kept, i)
 				switch o.By {
 				case op.Max:
 					dst[to] = float32(largest(src, from, summed, math.Inf(-1)))
@@ -51,29 +51,21 @@ func reduce(s work.Step, o op.Reduce) (*work.Lowering, error) {
 	}), nil
 }
 
-// axis is a dimension with the strides of operand and result.
-type axis struct{ n, x, y int }
-
-// places are those of element i of the axes in the operand and in the result.
-func places(axes []axis, i int) (from, to int) {
-	for _, a := range slices.Backward(axes) {
-		from, to, i = from+i%a.n*a.x, to+i%a.n*a.y, i/a.n
-	}
-	return from, to
-}
-
 // reduceRows combines rows of width elements, a row of the result for each element of the other kept axes.
-func reduceRows(s work.Step, o op.Reduce, kept, summed []axis, width int) *work.Lowering {
-	const tile = 1 << 10
+func reduceRows(s work.Step, o op.Reduce, kept, summed []work.Side, width int) *work.Lowering {
+	tile := 1 << 10
+	if few := 8; extent(kept)*work.Ceil(width, tile) < few { // for workers to share
+		tile = 64
+	}
 	outer, last := summed[:len(summed)-1], summed[len(summed)-1]
 	rows, times, tiles := extent(kept), extent(outer), work.Ceil(width, tile)
-	each := max(1, work.ElementBlock/(min(width, tile)*times*last.n))
+	each := max(1, work.ElementBlock/(min(width, tile)*times*last.N))
 	size, divisor := vec.Padded(min(width, tile)), 1.0
 	switch o.By {
 	case op.Max:
 		size = 0
 	case op.Mean:
-		divisor = float64(times * last.n)
+		divisor = float64(times * last.N)
 	}
 	var r work.Room
 	part := r.Doubles(rows * tiles * size)
@@ -81,18 +73,20 @@ func reduceRows(s work.Step, o op.Reduce, kept, summed []axis, width int) *work.
 		src, dst, all, k := st.Floats(s.In[0]), st.Floats(s.Out), st.Scratch64(part), vec.For(st.Level)
 		return []work.Phase{{Blocks: work.Ceil(rows*tiles, each), Run: func(_, block int) {
 			for i := block * each; i < min((block+1)*each, rows*tiles); i++ {
-				from, to := places(kept, i/tiles)
+				from, to := work.Places(kept, i/tiles)
 				lo := i % tiles * tile
 				row, sums := dst[to+lo:][:min(tile, width-lo)], all[i*size:][:size]
-				k.Fill(row, float32(math.Inf(-1)))
+				if o.By == op.Max {
+					k.Fill(row, float32(math.Inf(-1)))
+				}
 				clear(sums)
 				for t := range times {
-					at, _ := places(outer, t)
+					at, _ := work.Places(outer, t)
 					x := src[from+lo+at:]
 					if o.By == op.Max {
 						raise(row, x, last)
 					} else {
-						k.Sums(sums, x, len(row), last.x, last.n)
+						k.Sums(sums, x, len(row), last.Src, last.N)
 					}
 				}
 				for c := range sums[:min(size, len(row))] {
@@ -106,44 +100,44 @@ func reduceRows(s work.Step, o op.Reduce, kept, summed []axis, width int) *work.
 }
 
 // extent is the number of elements of axes.
-func extent(axes []axis) int {
+func extent(axes []work.Side) int {
 	n := 1
 	for _, a := range axes {
-		n *= a.n
+		n *= a.N
 	}
 	return n
 }
 
 // raise sets the elements of row to their maxima with those of rows of x, or to NaN.
-func raise(row, x []float32, rows axis) {
-	for i := range rows.n {
-		for c, v := range x[i*rows.x:][:len(row)] {
+func raise(row, x []float32, rows work.Side) {
+	for i := range rows.N {
+		for c, v := range x[i*rows.Src:][:len(row)] {
 			row[c] = max(row[c], v)
 		}
 	}
 }
 
 // total adds elements to sum.
-func total(x []float32, from int, axes []axis, sum float64) float64 {
+func total(x []float32, from int, axes []work.Side, sum float64) float64 {
 	switch {
 	case len(axes) == 0:
 		return sum + float64(x[from])
-	case len(axes) == 1 && axes[0].x == 1:
-		return sum + sumOf(x[from:][:axes[0].n])
+	case len(axes) == 1 && axes[0].Src == 1:
+		return sum + sumOf(x[from:][:axes[0].N])
 	}
-	for i := range axes[0].n {
-		sum = total(x, from+i*axes[0].x, axes[1:], sum)
+	for i := range axes[0].N {
+		sum = total(x, from+i*axes[0].Src, axes[1:], sum)
 	}
 	return sum
 }
 
 // largest is the maximum of top and the elements, or NaN.
-func largest(x []float32, from int, axes []axis, top float64) float64 {
+func largest(x []float32, from int, axes []work.Side, top float64) float64 {
 	if len(axes) == 0 {
 		return max(top, float64(x[from]))
 	}
-	for i := range axes[0].n {
-		top = largest(x, from+i*axes[0].x, axes[1:], top)
+	for i := range axes[0].N {
+		top = largest(x, from+i*axes[0].Src, axes[1:], top)
 	}
 	return top
 }

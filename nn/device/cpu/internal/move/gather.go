@@ -7,43 +7,32 @@ import (
 	"onlinerna/nn/op"
 )
 
-// picking is what a gather moves: for each line of runs along the axis, runs of adjacent elements.
+// picking is a move of runs of adjacent elements, in lines along an axis, from x.
 type picking struct {
 	lines, run int
-	dims       []dim // of lines
-	from, to   int   // strides along the axis of x and of the picked elements
+	sides      []work.Side // of lines
+	from, to   int         // strides along the axis of x and of the picked elements
 }
-
-// dim is a dimension with its strides in x and in the picked elements.
-type dim struct{ n, from, to int }
 
 // newPicking takes the strides of both and the shape of x.
 func newPicking(x, y []int, shape op.Shape, axis int) *picking {
 	p := &picking{lines: 1, run: 1, from: x[axis], to: y[axis]}
 	for d, n := range shape {
 		if d != axis && n > 1 {
-			p.dims = append(p.dims, dim{n, x[d], y[d]})
+			p.sides = append(p.sides, work.Side{N: n, Src: x[d], Dst: y[d]})
 			p.lines *= n
 		}
 	}
-	slices.SortFunc(p.dims, func(a, b dim) int { return b.from - a.from })
-	for len(p.dims) > 0 {
-		last := p.dims[len(p.dims)-1]
-		if last.from != p.run || last.to != p.run {
+	slices.SortFunc(p.sides, func(a, b work.Side) int { return b.Src - a.Src })
+	for len(p.sides) > 0 {
+		last := p.sides[len(p.sides)-1]
+		if last.Src != p.run || last.Dst != p.run {
 			break
 		}
-		p.dims = p.dims[:len(p.dims)-1]
-		p.run, p.lines = p.run*last.n, p.lines/last.n
+		p.sides = p.sides[:len(p.sides)-1]
+		p.run, p.lines = p.run*last.N, p.lines/last.N
 	}
 	return p
-}
-
-// line gives the places of a line's first element in x and among the picked ones.
-func (p *picking) line(i int) (from, to int) {
-	for _, d := range slices.Backward(p.dims) {
-		from, to, i = from+i%d.n*d.from, to+i%d.n*d.to, i/d.n
-	}
-	return from, to
 }
 
 // inBlocks is a phase that calls f for each line with ranges of n elements along the axis. f takes the given number of
@@ -58,7 +47,7 @@ func (p *picking) inBlocks(n, steps int, f func(from, to, first, end int)) work.
 	return work.Phase{Blocks: work.Ceil(p.lines, lines) * parts, Run: func(_, block int) {
 		first := block % parts * each
 		for i := block / parts * lines; i < min((block/parts+1)*lines, p.lines); i++ {
-			from, to := p.line(i)
+			from, to := work.Places(p.sides, i)
 			f(from, to, first, min(first+each, n))
 		}
 	}}
