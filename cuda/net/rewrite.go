@@ -14,9 +14,9 @@ var _ device.Rewriter = (*Device)(nil)
 
 // Rewrite implements device.Rewriter. It joins gradients of slices. It pads the channels of images: see padStem. It
 // makes max pools store places: see placePools. It chooses the width of linear layers' results and of kept values: see
-// narrowLinears and widenKept. It moves updates of running statistics to the statistics, whose kernel performs them. The
-// gradient of a batch normalisation with a ReLU recomputes the mask, so that neither the ReLU's result nor its gradient
-// is read or written: two passes over activations fewer.
+// narrowLinears and widenKept. It moves updates of running statistics to the statistics, whose kernel performs them.
+// The gradient of a batch normalisation with a ReLU recomputes the mask, so that neither the ReLU's result nor its
+// gradient is read or written: two passes over activations fewer.
 func (d *Device) Rewrite(p *device.Program) {
 	lower.JoinPads(p)
 	d.padStem(p)

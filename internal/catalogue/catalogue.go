@@ -178,8 +178,8 @@ func NamesWeights(path string) bool {
 }
 
 // Locate returns a path unchanged if it exists or names no item of the kind. For the name of an item or of a [Repo] of
-// weights it returns the path in the cache folder; if it is missing the error says how to get it. A word that is neither,
-// but near an item's name, is an error, too.
+// weights it returns the path in the cache folder; if it is missing the error says how to get it. A word that is
+// neither, but near an item's name, is an error, too.
 func Locate(path string, kind Kind) (string, error) {
 	if _, err := os.Stat(path); err == nil || path == "" {
 		return path, nil

@@ -24,7 +24,8 @@ var (
 	fileNames = regexp.MustCompile(`\.(?i:safetensors|pth|pt|bin|ckpt|json|npz|gguf|onnx|h5|jpe?g|png|csv)$`)
 )
 
-// ParseRepo takes a repository's name apart, with a revision behind @ or without, which is @main. Names of files are none.
+// ParseRepo takes a repository's name apart, with a revision behind @ or without, which is @main. Names of files are
+// none.
 func ParseRepo(s string) (r Repo, ok bool) {
 	m := repoName.FindStringSubmatch(s)
 	if m == nil || fileNames.MatchString(m[2]) || strings.Contains(s, "..") {

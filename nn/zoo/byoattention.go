@@ -15,8 +15,8 @@ import (
 // ByobAttention is the attention that some bottlenecks of a stage have in place of their 3×3 convolution: timm's blocks
 // "self_attn". Images are squares.
 type ByobAttention struct {
-	// Kind is "bottleneck" for attention of all pixels, "halo" for that of blocks to themselves and a border, "lambda" for
-	// functions of the pixels and of their distances: timm's self_attn_layer.
+	// Kind is "bottleneck" for attention of all pixels, "halo" for that of blocks to themselves and a border, "lambda"
+	// for functions of the pixels and of their distances: timm's self_attn_layer.
 	Kind   string
 	Blocks []int   // numbers of the stage's blocks that have it, from 0
 	Heads  int     // 0 means 8 with "halo", else 4; timm's num_heads

@@ -22,7 +22,7 @@ func (b cells) head(x *G.Node) *G.Node {
 	return b.Linear("last_linear", b.pooled("head_drop", b.ReLU("act", x)), b.Config().Classes)
 }
 
-// same is what SAME adds before and behind n pixels of a convolution of stride 2.
+// same are the zeros that SAME adds before and behind n pixels of a convolution of stride 2.
 func same(n, kernel int) (before, after int) {
 	zeros := max((n-1)/2*2+kernel-n, 0)
 	return zeros / 2, zeros - zeros/2

@@ -48,8 +48,8 @@ func init() {
 	}
 }
 
-// coatBlock finds the blocks of CoaT, and the parameters before a stage's blocks by the number of the stage: timm counts
-// its class, patches and shared convolutions as one layer.
+// coatBlock finds the blocks of CoaT, and the parameters before a stage's blocks by the number of the stage: timm
+// counts its class, patches and shared convolutions as one layer.
 const coatBlock = `^(?:cls_token|patch_embed|cpe|crpe)?(\d|serial_blocks\d\.\d+|parallel_blocks\.\d+)(?:\.|$)`
 
 // CoaT are the options of a transformer whose attention is linear in the number of tokens. Positions come from
@@ -58,8 +58,8 @@ type CoaT struct {
 	Channels  [4]int // of each stage, divisible by 8, the number of heads; timm's embed_dims
 	Blocks    [4]int // of each stage; timm's serial_depths
 	MLPRatios [4]int // elements of a hidden layer for each channel; 0 all means 4; timm's mlp_ratios
-	// Parallel are the blocks in which the last three stages, whose Channels and MLPRatios are equal, exchange what they
-	// attend to; 0: there are none, and the last stage alone has a class; timm's parallel_depth.
+	// Parallel are the blocks in which the last three stages, whose Channels and MLPRatios are equal, add up their
+	// results of attention; 0: there are none, and the last stage alone has a class; timm's parallel_depth.
 	Parallel int
 }
 

@@ -135,8 +135,8 @@ func (o ConViT) gated(b layer, name string, x, offsets *G.Node, n int) *G.Node {
 	return proj(y)
 }
 
-// Initial is the initial distribution of a parameter, for Architecture.Init. Values start as what is attended to, and
-// each head attends to another neighbour.
+// Initial is the initial distribution of a parameter, for Architecture.Init. Values start as the tokens, and each head
+// attends to another neighbour.
 func (o ConViT) Initial(p nn.Param) nn.Init {
 	switch {
 	case strings.HasSuffix(p.Name, ".attn.v.weight"):

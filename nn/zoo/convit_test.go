@@ -8,7 +8,7 @@ import (
 	"onlinerna/nn/op"
 )
 
-// ConViT's first blocks start as convolutions: values are what is attended to, and heads prefer a neighbour each, as
+// ConViT's first blocks start as convolutions: values are the tokens, and heads prefer a neighbour each, as
 // timm's local_init writes them.
 func TestConViTStarts(t *testing.T) {
 	m, err := nn.Build("convit_small", nn.Config{Batch: 1, Mode: nn.Eval})

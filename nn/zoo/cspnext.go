@@ -100,8 +100,8 @@ func (o CSPNeXt) pyramid(b layer, name string, x *G.Node) *G.Node {
 	return o.point(b, name+".conv2", b.Concat(name+".concat", 1, all...), c)
 }
 
-// block convolves x, and adds the result to x if adds, as in all but the last stage. drop is the probability of dropping
-// the result in Train.
+// block convolves x, and adds the result to x if adds, as in all but the last stage. drop is the probability of
+// dropping the result in Train.
 func (o CSPNeXt) block(b layer, name string, x *G.Node, channels int, adds bool, drop float64) *G.Node {
 	y := o.conv(b, name+".conv1", x, nn.Conv{Filters: channels, Kernel: 3})
 	y = o.conv(b, name+".conv2.depthwise_conv", y, nn.Conv{Filters: channels, Kernel: 5, Groups: channels})

@@ -11,8 +11,8 @@ import (
 
 const evoReference = "Liu et al., Evolving normalization-activation layers, 2020"
 
-// evoNorm divides images by the standard deviation of groups of channels, multiplies them by a gate if gated, and scales
-// each channel by a factor that starts as initial (Liu et al., Evolving normalization-activation layers, 2020).
+// evoNorm divides images by the standard deviation of groups of channels, multiplies them by a gate if gated, and
+// scales each channel by a factor that starts as initial (Liu et al., Evolving normalization-activation layers, 2020).
 func (b layer) evoNorm(name string, x *G.Node, groups int, eps, initial float64, gated bool) *G.Node {
 	if b.Err() != nil {
 		return nil

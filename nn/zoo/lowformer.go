@@ -72,8 +72,8 @@ type LowFormer struct {
 	Dropout     float64 // probability of dropping a perceptron's results in Train; timm's proj_drop_rate
 
 	// CPU has expanding convolutions of two groups, and in blocks of attention convolutions 2×2 and nearest neighbours in
-	// place of transposed convolutions: timm's CPUBone with fused_conv, fused_downsample, small_kernels, attn_mlp_ratio=4,
-	// expand_groups=2 and the attn_upsample "nearest".
+	// place of transposed convolutions: timm's CPUBone with fused_conv, fused_downsample, small_kernels,
+	// attn_mlp_ratio=4, expand_groups=2 and the attn_upsample "nearest".
 	CPU bool
 	// Norms are the last convolutions of a block's inverted residual, from 256 channels on, that normalisations follow; 0
 	// means 1. 1 to 3 are CPUBone's local_mbconv_norm "proj", "depth_proj" and "all".

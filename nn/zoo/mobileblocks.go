@@ -27,8 +27,8 @@ type mobileSpec struct {
 	act                      nn.Activation
 	skip, noskip             bool
 
-	// What pruning left of an ir's channels: between its convolutions, in its excitation, and of the result; w, b and o,
-	// which timm does not write. 0: all.
+	// Channels of a pruned ir: between its convolutions, in its excitation, and of the result; w, b and o, which timm does
+	// not write. 0: all.
 	wide, between, left int
 }
 

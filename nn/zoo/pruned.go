@@ -55,9 +55,9 @@ func init() {
 	}
 }
 
-// prunedEfficientNet is an EfficientNet of a width, with numbers of blocks and channels that pruning left of the stages
-// behind the first: of their results, and between the convolutions of each block. Between, unless it is 0, is what it
-// left of the excitation in block 14.
+// prunedEfficientNet is an EfficientNet of a width, pruned behind the first stage: out are the channels of the stages'
+// results, wide those between the convolutions of each block, and between, unless it is 0, those of the excitation in
+// block 14.
 func prunedEfficientNet(width float64, last int, blocks, out [6]int, between int, wide ...int) Mobile {
 	net := Mobile{Width: width, Stem: 32, Last: last, Act: (*nn.Builder).SiLU,
 		Stages: []string{"ds_r2_k3_s1_e1_c16_se0.25"}}

@@ -11,7 +11,7 @@ import (
 )
 
 func init() {
-	// Residual branches start as 1e-6 of what they are.
+	// Factors of residual branches start as 1e-6.
 	sized := func(v ViT, patch int) RelPosViT {
 		v.Patch, v.Mean, v.LayerScale = patch, true, 1e-6
 		return RelPosViT{ViT: v}

@@ -67,8 +67,8 @@ type Swin struct {
 	// images. It is timm's SwinTransformerV2Cr, for Timm and V2.
 	CR bool
 	// StageNorm normalises the results of all stages: timm's extra_norm_stage. BiasHidden are the elements of the hidden
-	// layer that biases come from; 0 means 384; timm's meta_hidden_dim. BiasDropout is the probability of dropping them in
-	// Train. All are for CR.
+	// layer that biases come from; 0 means 384; timm's meta_hidden_dim. BiasDropout is the probability of dropping them
+	// in Train. All are for CR.
 	StageNorm   bool
 	BiasHidden  int
 	BiasDropout float64
@@ -76,8 +76,9 @@ type Swin struct {
 	// Windows are the heights and widths of windows of each stage, for Timm; 0 means Window for all: timm's window_size.
 	Windows [4]int
 
-	// Pretrained are the heights of windows, of each stage, by which offsets between tokens are measured: those of weights
-	// that were trained with smaller ones. 0 means Window. They are timm's pretrained_window_sizes, for Timm and V2.
+	// Pretrained are the heights of windows, of each stage, by which offsets between tokens are measured: those of
+	// weights that were trained with smaller ones. 0 means Window. They are timm's pretrained_window_sizes, for Timm and
+	// V2.
 	Pretrained [4]int
 
 	// Window and WindowWidth are the height and the width of a window in patches; 0 means 7 and as wide as high. They are

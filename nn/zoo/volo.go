@@ -208,7 +208,7 @@ func (b layer) threes(name string, x *G.Node) *G.Node {
 	return b.Concat(name, 3, before, x)
 }
 
-// twos adds up what threes repeats: it makes [1,a,n,2,c] of x [1,a,n,3,c].
+// twos is the transpose of threes: it makes [1,a,n,2,c] of x [1,a,n,3,c] by sums.
 func (b layer) twos(name string, x *G.Node) *G.Node {
 	if b.Err() != nil {
 		return nil

@@ -8,8 +8,8 @@
 // A file has the options of an architecture and registers its nets; byoanets.go, byobnets.go, clip.go, dinov2.go,
 // dinov3.go, eva02.go, lingbot.go, naflexvit.go, res2net.go, ropevit.go, sapiens2.go, siglip.go, swinv2cr.go,
 // timmresnet.go, timmswin.go and timmvit.go register more nets of the options ByobNet, ViT, Eva, nn.ResNet and Swin;
-// condconv.go, hardcorenas.go, mobilenetv4.go, mobilenetv5.go, pruned.go, timmefficientnet.go and timmmobilenet.go those
-// of the options Mobile; cpubone.go those of LowFormer.
+// condconv.go, hardcorenas.go, mobilenetv4.go, mobilenetv5.go, pruned.go, timmefficientnet.go and timmmobilenet.go
+// those of the options Mobile; cpubone.go those of LowFormer.
 //
 // The options are those of the constructor in torchvision or timm. Some of its arguments are fields of nn.Config
 // instead: num_classes is Classes, dropout and drop_rate are Dropout, stochastic_depth_prob and drop_path_rate are

@@ -55,7 +55,7 @@ func (n *Network) loadTable(f *statedict.File, t statedict.Tensor, e nn.Entry, r
 	return n.upload(n.Params, n.params[e.Index], op.Tensor{Shape: e.Shape, Data: r.resize(x, e.Shape)})
 }
 
-// resize makes a table of the model's shape, as timm does.
+// resize makes a table of the model's shape: by stretched, or bicubically for distances without a sign, as timm does.
 func (r table) resize(x []float64, shape op.Shape) []float64 {
 	distances := stretched
 	if r.absolute {
@@ -76,8 +76,8 @@ func (r table) resize(x []float64, shape op.Shape) []float64 {
 }
 
 // stretched are the weights of linear interpolation from a row of signed distances to one of to distances; both numbers
-// are odd. Steps between the file's distances start as 1 in the middle and grow by a constant factor outwards, such that
-// the longest distances are the model's.
+// are odd. Steps between the file's distances start as 1 in the middle and grow by a constant factor outwards, such
+// that the longest distances are the model's.
 func stretched(from, to int) [][]float64 {
 	steps, longest := from/2, float64(to/2)
 	low, high, q := 1.01, 1.5, 0.
